@@ -1,0 +1,39 @@
+/* The plan section: layers cut into stages, each with a type and integer units. */
+#ifndef HPS_JOB_PLAN_H
+#define HPS_JOB_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "doc/doc.h"
+
+struct hps_plan_stage {
+	uint32_t first, last; /* layers, both included, model order; stages cover all layers */
+	char *type;
+	uint32_t units;
+};
+
+struct hps_plan {
+	uint64_t digest; /* of the model; 0 for a foreign profile */
+	struct hps_plan_stage *stage;
+	uint32_t n_stages;
+	uint32_t ps_shards;
+	double floor_samples_per_s; /* 0 = none */
+	char *method;		    /* "exact", "fixed:...", ... */
+	char *objective;	    /* "cost_per_sample", "price_per_hour" */
+	char *form;		    /* "paper" or "executor" */
+	char *evaluator;	    /* "rate", "step" or "sim" */
+	uint64_t seed;
+	uint64_t evaluations;
+	double throughput_samples_per_s;
+	double cost_per_sample;	    /* dollars */
+	double price_per_hour;	    /* dollars */
+	double bound;		    /* lower bound of the objective; 0 = unknown */
+	double gap;		    /* (cost - bound) / bound; 0 = proven optimal */
+	bool has_bound, proven, simulated, interrupted;
+};
+
+enum hps_status hps_plan_read(const struct hps_at *at, struct hps_plan *p, struct hps_err *err);
+struct hps_doc *hps_plan_write(const struct hps_plan *p);
+void hps_plan_release(struct hps_plan *p);
+
+#endif

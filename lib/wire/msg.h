@@ -1,0 +1,114 @@
+/* Messages between the nodes of a job: a fixed header frame, then raw frames. Pure.
+ *
+ * Header frame, 72 bytes, little-endian:
+ *
+ *    0  u32 magic "HPS1"    4  u16 version      6  u16 type      8  u32 flags  12  u32 src
+ *   16  u64 job            24  u64 incarnation 32  u64 seq      40  u64 step
+ *   48  u32 epoch          52  u32 mb          56  u32 count    60  u32 arg
+ *   64  u64 aux
+ *
+ * src is the sender's node number (job/deployment.h), or HPS_NODE_PROCESS for a process'
+ * control connection. job is hps_deployment_id: a peer of another job is refused.
+ * seq counts a sender's requests to one receiver from 1; with (src, incarnation) it makes
+ * a repeated push harmless. Payload frames are raw little-endian arrays, sent without
+ * copying; control messages (JOIN and later) have one msgpack frame.
+ */
+#ifndef HPS_WIRE_MSG_H
+#define HPS_WIRE_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/err.h"
+
+enum { HPS_WIRE_VERSION = 1, HPS_HEAD_BYTES = 72, HPS_MAX_FRAMES = 6 };
+#define HPS_NODE_COORDINATOR 0u
+#define HPS_NODE_PROCESS UINT32_MAX
+
+enum hps_msg_type {
+	/* replica -> shard, shard -> replica */
+	HPS_MSG_PULL = 1,   /* frames: directory, keys. step: the version wanted (bsp: answered
+			     * when the tables have seen updates 0 .. step-1) */
+	HPS_MSG_ROWS,	    /* frames: directory, values. The answer to a PULL, same step/mb/seq */
+	HPS_MSG_PUSH,	    /* frames: directory, keys, gradient sums. count: samples. bsp: every
+			     * lookup stage sends one a micro-batch to EVERY shard, even empty */
+	HPS_MSG_DENSE_PULL, /* no frame; arg: stage; step as in PULL */
+	HPS_MSG_DENSE,	    /* frame: this shard's part of the stage's parameters; with
+			     * HPS_FLAG_STATE a second frame: optimizer state, aux: updates done */
+	HPS_MSG_DENSE_PUSH, /* frame: gradient sums, this shard's part; arg: stage; count */
+	HPS_MSG_DENSE_SET,  /* frames: parameters, optimizer state; arg: stage; aux: updates done */
+	HPS_MSG_FLUSH,	    /* answered by FLUSHED when all updates before `step` are applied */
+	HPS_MSG_FLUSHED,
+	/* replica -> replica */
+	HPS_MSG_FORWARD,    /* frames: row numbers, labels, [dense], [keys], [activations] as the cut
+			     * says; aux: operand << 48 | first line; arg: line count */
+	HPS_MSG_BACKWARD,   /* frame: gradients as the cut says; HPS_FLAG_EVAL: none, credit only */
+	HPS_MSG_END,	    /* forward, to every replica of the next stage: the epoch's steps are
+			     * 0..step-1 of this sender (bsp: the same for all) */
+	HPS_MSG_RING,	    /* frame: one chunk; arg: ring round; step */
+	/* anyone <-> coordinator: one msgpack frame (wire/control.h) */
+	HPS_MSG_CONTROL,
+};
+
+enum hps_msg_flag {
+	HPS_FLAG_EVAL = 1,	/* evaluation: nothing is created or changed */
+	HPS_FLAG_STATE = 2,	/* with optimizer state */
+};
+
+struct hps_head {
+	uint16_t type;
+	uint32_t flags, src;
+	uint64_t job, incarnation, seq, step;
+	uint32_t epoch, mb, count, arg;
+	uint64_t aux;
+};
+
+/* One payload frame: owned bytes with their release function, or borrowed ones
+ * (release NULL) that outlive the message. */
+struct hps_frame {
+	void *data;
+	size_t len;
+	void (*release)(void *data, void *hint);
+	void *hint;
+};
+
+struct hps_msg {
+	struct hps_head head;
+	uint32_t n_frames;
+	struct hps_frame frame[HPS_MAX_FRAMES];
+};
+
+void hps_head_encode(const struct hps_head *h, uint8_t out[HPS_HEAD_BYTES]);
+/* HPS_NET with what is wrong: length, magic, version, type, flags. */
+enum hps_status hps_head_decode(const void *data, size_t len, struct hps_head *h,
+				struct hps_err *err);
+
+/* Append a frame. _take: data was malloc()ed, the message frees it. _copy: copies. */
+enum hps_status hps_msg_take(struct hps_msg *m, void *data, size_t len, struct hps_err *err);
+enum hps_status hps_msg_copy(struct hps_msg *m, const void *data, size_t len, struct hps_err *err);
+void hps_msg_release(struct hps_msg *m);
+
+/* A directory frame: one entry a table in a PULL, ROWS or PUSH. */
+struct hps_dir_entry {
+	uint32_t table; /* model table index */
+	uint32_t n;	/* keys of this table, following those of the entries before */
+};
+/* Check a PULL/PUSH against the tables' dims and the limits: entries ascending by
+ * table, counts and frame lengths agreeing, no overflow. HPS_NET with a reason. */
+enum hps_status hps_dir_check(const struct hps_msg *m, const uint32_t *dims, uint32_t n_tables,
+			      struct hps_err *err);
+
+/* Messages a state machine wants sent, in order. */
+struct hps_outbox {
+	struct {
+		uint32_t dst; /* node */
+		struct hps_msg msg;
+	} *item;
+	size_t n, cap;
+};
+/* Takes the message (released on failure). */
+enum hps_status hps_outbox_put(struct hps_outbox *o, uint32_t dst, struct hps_msg *m,
+			       struct hps_err *err);
+void hps_outbox_release(struct hps_outbox *o); /* and everything unsent in it */
+
+#endif
