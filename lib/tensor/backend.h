@@ -1,6 +1,8 @@
 /* Where arrays live and arithmetic runs: the vtable that CUDA enters later.
  * Layers never call BLAS themselves. Arrays are float32, row-major, on the backend's
- * device; for the CPU backend device memory is host memory.
+ * device; for the CPU backend device memory is host memory. No slot keeps state, so
+ * any number of threads may call them; every slot takes m == 0 and n == 0. The same
+ * call on the same values returns the same bits. NaN in gives NaN out, also through relu.
  */
 #ifndef HPS_TENSOR_BACKEND_H
 #define HPS_TENSOR_BACKEND_H
@@ -16,8 +18,11 @@ enum { HPS_BACKEND_ABI = 1 };
 enum hps_act_fn { HPS_FN_LINEAR, HPS_FN_RELU, HPS_FN_SIGMOID, HPS_FN_TANH };
 
 struct hps_backend {
-	uint32_t abi; /* HPS_BACKEND_ABI: checked before anything else */
+	uint32_t abi;	  /* HPS_BACKEND_ABI: checked before anything else */
 	const char *name; /* "openblas" */
+	/* The host may read and write device memory: ops without a slot here (gather,
+	 * scatter, cosine, losses) run on the host and need it; lib/nn asks first. */
+	bool host_memory;
 
 	void *(*alloc)(size_t bytes, struct hps_err *err); /* 64-byte aligned, zeroed */
 	void (*release)(void *p);
@@ -25,13 +30,15 @@ struct hps_backend {
 	enum hps_status (*download)(void *host, const void *dev, size_t bytes, struct hps_err *err);
 
 	/* C (m, n) = alpha op(A) op(B) + beta C; as cblas_sgemm(3), row-major, with leading
-	 * dimensions; single-threaded. */
+	 * dimensions; single-threaded. beta == 0 overwrites C, whatever it held. */
 	void (*gemm)(bool ta, bool tb, int m, int n, int k, float alpha, const float *a, int lda,
 		     const float *b, int ldb, float beta, float *c, int ldc);
-	/* y (m, n) = act(y + bias), bias (n) or NULL. In place. */
+	/* y (m, n) = act(y + bias), bias (n) or NULL. In place. sigmoid and tanh stay within
+	 * 4 ulp of the exact value. */
 	void (*bias_act)(float *y, const float *bias, int m, int n, int ld, enum hps_act_fn act);
 	/* dz (m, n) = dy * act'(y), from the activation's output y; in place on dy. */
-	void (*act_grad)(float *dy, const float *y, int m, int n, int ld, enum hps_act_fn act);
+	void (*act_grad)(float *dy, int ldd, const float *y, int ldy, int m, int n,
+			 enum hps_act_fn act);
 	/* db (n) += column sums of dz (m, n), rows in ascending order. */
 	void (*col_sum)(const float *dz, int m, int n, int ld, float *db);
 	/* out (m, n) = or += in (m, n), each with its leading dimension. */

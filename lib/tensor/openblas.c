@@ -1,0 +1,80 @@
+/* The CPU backend: matrix products by OpenBLAS (cblas_sgemm(3)), single-threaded, as one
+ * compute thread is one unit of a plan; the rest by elementwise.c. The only file that
+ * sees cblas.h.
+ */
+#include "tensor/backend.h"
+
+#include <cblas.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/mem.h"
+#include "tensor/cpu_int.h"
+
+/* enum hps_device of lib/job, which lies above: a test holds the two equal. */
+enum { DEVICE_CPU = 0, DEVICE_CUDA = 1 };
+
+static void *cpu_alloc(size_t bytes, struct hps_err *err)
+{
+	return hps_calloc_aligned(bytes, 1, err);
+}
+
+static enum hps_status cpu_copy(void *out, const void *in, size_t bytes, struct hps_err *err)
+{
+	(void)err;
+	if (bytes > 0)
+		memcpy(out, in, bytes);
+	return HPS_OK;
+}
+
+static void cpu_gemm(bool ta, bool tb, int m, int n, int k, float alpha, const float *a, int lda,
+		     const float *b, int ldb, float beta, float *c, int ldc)
+{
+	if (m == 0 || n == 0)
+		return;
+	cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+		    m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void one_thread(void)
+{
+	openblas_set_num_threads(1);
+}
+
+const struct hps_backend *hps_backend_openblas(void)
+{
+	static const struct hps_backend backend = {
+		.abi = HPS_BACKEND_ABI,
+		.name = "openblas",
+		.host_memory = true,
+		.alloc = cpu_alloc,
+		.release = free,
+		.upload = cpu_copy,
+		.download = cpu_copy,
+		.gemm = cpu_gemm,
+		.bias_act = hps_cpu_bias_act,
+		.act_grad = hps_cpu_act_grad,
+		.col_sum = hps_cpu_col_sum,
+		.copy2d = hps_cpu_copy2d,
+	};
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, one_thread);
+	return &backend;
+}
+
+enum hps_status hps_backend_for(int device, const struct hps_backend **out, struct hps_err *err)
+{
+	switch (device) {
+	case DEVICE_CPU:
+		*out = hps_backend_openblas();
+		return HPS_OK;
+	case DEVICE_CUDA:
+		hps_err_set(err, HPS_DEVICE, "no backend for device cuda: this hps has only openblas");
+		hps_err_hint(err, "declare the type by another: \"like\": \"cpu\", \"speed\": 12, "
+				  "and place its stages on cpu to run them");
+		return HPS_DEVICE;
+	default:
+		return hps_err_set(err, HPS_DEVICE, "no backend for device number %d", device);
+	}
+}
