@@ -1,0 +1,19 @@
+/* Text on its way to a terminal: private to lib/base. */
+#ifndef HPS_BASE_TEXT_INT_H
+#define HPS_BASE_TEXT_INT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Replace control characters (C0, DEL, C1 in UTF-8) and bytes that are not UTF-8 by '?':
+ * text from a file must not drive the user's terminal. */
+void hps_text_mask(char *s);
+
+/* Write to standard error in one write(2) where the kernel allows, first wiping the
+ * progress bar if one is on the screen. Errors are ignored: there is nowhere to tell them. */
+void hps_text_emit(const char *s, size_t len);
+
+/* Is a progress bar on the screen? Kept by progress.c. */
+void hps_text_bar(bool drawn);
+
+#endif
