@@ -1,0 +1,54 @@
+/* The proven optimum: a sweep over cycle times, each solved by dynamic programming over cuts
+ * and types, with labels where stages are coupled.
+ *
+ * Problem. Choose stages (i..j, type t, units k) over layers 0..L-1. A plan p has a cycle time
+ * e(p) = the largest of its ETs, PT and HT, and a price rate R(p) = sum price_t k + ps_price S.
+ * Minimise e(p) R(p) subject to e(p) <= 1/floor, k <= max_units of the stage, sum of k over the
+ * stages of a type <= its limit, S <= its limit, memory.
+ *
+ * 1. Fix tau. Every quantity that a plan consumes (price, units of a type, load of the servers,
+ *    work on shared cores) does not fall when one stage's k rises. So among plans of one
+ *    structure with e <= tau, the one where every stage takes the LEAST k with ET(k) <= tau
+ *    (hps_stage_units) and the servers the least S is the cheapest, and fits if any fits.
+ * 2. Hence G(tau) = min { R(p) : e(p) <= tau } is a shortest path over (layer, class of the
+ *    stage's own link, class of the next one's): a stage's ET depends on its neighbours only
+ *    through their bandwidth, and types of equal bandwidth form one class. With `merge` the
+ *    state carries the type itself.
+ * 3. Couplings. Loads of servers and cores, and units of limited types, are sums over stages.
+ *    First the path is sought without the sums (a relaxation). If its plan keeps all of them it
+ *    is optimal. If not, the violated sums become resources of a label (price, resources), a
+ *    label is dropped when another at the same state is no worse in all of them (by 1., any
+ *    completion of the one completes the other), or when its price plus the uncoupled optimum
+ *    of what is left reaches the best known. Sums not yet violated stay out; a solution that
+ *    violates a new one adds it and solves again. At the end the plan keeps all sums and is
+ *    optimal under some of them, so it is optimal under all.
+ * 4. Sweep. The optimum is min over tau <= 1/floor of e(p_tau) R(p_tau), p_tau a minimiser of
+ *    G(tau). Start at tau = 1/floor. With e = e(p_tau): G is constant on [e, tau], so a plan
+ *    with e(p) in [e, tau] has R(p) >= G(tau) and costs no less than e G(tau), already counted.
+ *    What is left has e(p) < e. It also has R(p) >= G(tau), so a plan better than the best cost
+ *    C has e(p) < C / G(tau): go on at tau' = min(just below e, C / G(tau)).
+ * 5. Bound. Let k_e be the least k with ET(k) < e. A plan with e(p) < e has k >= k_e at every
+ *    stage and e(p) >= ET(k), so it costs at least the sum over stages of price_t times the
+ *    least of k ET(k) over k >= k_e. k max(a + b/k, c + d/k) = max(b + k a, d + k c); where it
+ *    does not fall with k that least is at k_e, otherwise (a falling table, 1/k^2) it is taken over
+ *    all k up to the limit. The servers add ps_price max(PS seconds a sample, e S_min) likewise.
+ *    The shortest path under these weights, sums left out, bounds all that is still to come;
+ *    stop when it reaches C. Stopped earlier by the budget, min(C, bound) is a valid bound.
+ * 6. k_first. In the executor form b depends on k_first through n = M k_first. The sweep runs
+ *    for k_first = 1, 2, ..; the bound of 5. with n of K and any k_first >= K bounds all later
+ *    ones, as b grows with n: when it reaches C the loop ends.
+ * 7. Objective price per hour: G(1/floor); then smaller tau while G stays the same, for ties.
+ * 8. Evaluator step: its cycle is at least the rate's, so the bound holds for it too; plans met
+ *    on the way are scored by it and the best is returned, proven only where it meets the bound.
+ *
+ * Evaluations: one for each solved tau.
+ */
+#ifndef HPS_PLAN_EXACT_H
+#define HPS_PLAN_EXACT_H
+
+#include "plan/plan.h"
+
+enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
+			       struct hps_solution *out, struct hps_err *err);
+
+#endif

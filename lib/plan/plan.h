@@ -1,0 +1,196 @@
+/* The planning problem, its answer, and the one evaluation that every method shares.
+ *
+ * A plan cuts the layers into stages and gives each stage a type and integer units. Methods
+ * differ in how they choose cuts and types (a STRUCTURE); units, shards and the target cycle
+ * are settled by hps_settle, exactly and in the same way for all, so a sampled structure is
+ * always scored after provisioning (the joint optimisation of HeterPS). Pure: the clock, the
+ * interrupt and progress are callbacks; chance comes from `seed` alone.
+ *
+ *   problem -> method -> solution          search: problem + budget + best so far
+ *                 \-> hps_search_try(structure) -> settled units, objective
+ *
+ * Objectives (dollars; lower is better), always under throughput >= floor and the limits:
+ *   cost per sample  price_per_hour / 3600 * cycle: a training job; a plan may run faster
+ *                    than the floor where that is cheaper
+ *   price per hour   a load that asks for the floor and pays nothing for more
+ * Ties (relative HPS_TIE_EPS): the higher throughput, then fewer units, then fewer stages,
+ * then the structure that is smaller by (last layer, type), stage by stage.
+ *
+ * Equal neighbouring types are legal (a cut is an extra stage); with `merge` (the papers'
+ * rule) they are not.
+ */
+#ifndef HPS_PLAN_PLAN_H
+#define HPS_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/buf.h"
+#include "base/err.h"
+#include "cost/cost.h"
+#include "job/job.h"
+
+enum hps_objective { HPS_COST_PER_SAMPLE, HPS_PRICE_PER_HOUR };
+#define HPS_TIE_EPS 1e-9
+
+/* What a long search tells while it runs. */
+struct hps_plan_news {
+	uint64_t evaluations, max_evaluations; /* max 0 = open */
+	double objective; /* the best so far; INFINITY before the first feasible plan */
+	double bound;	  /* 0 = none yet */
+};
+
+/* All may be NULL: no time limit, no interrupt, no progress. Called from the thread that
+ * called the method, at least every few milliseconds. */
+struct hps_plan_hooks {
+	double (*now)(void *arg); /* monotonic seconds */
+	bool (*stop)(void *arg);  /* the user asks for the best so far */
+	void (*news)(void *arg, const struct hps_plan_news *n);
+	void *arg;
+};
+
+struct hps_problem {
+	const struct hps_cost *cost; /* borrowed; form, evaluator, batch, shards are in it */
+	double floor;		     /* samples a second; 0 = none */
+	enum hps_objective objective;
+	bool merge;
+	uint64_t seed;
+	uint64_t max_evaluations; /* 0 = the method's default */
+	double max_seconds;	  /* 0 = none; needs hooks.now. Not reproducible */
+	struct hps_plan_hooks hooks;
+};
+
+/* What one structure is worth once its units are settled. */
+struct hps_trial {
+	bool feasible;
+	double objective; /* by the problem; INFINITY if infeasible */
+	double graded;	  /* objective, or for an infeasible structure a finite penalty: the
+			   * objective at its fastest * 10 * (1 + excess) */
+	double excess;	  /* how far off: floor / throughput - 1, plus units over a limit as a
+			   * share of it, plus memory over what there is as a share */
+	double throughput, price, cost;
+	uint32_t shards;
+	uint32_t units; /* all stages */
+};
+
+/* Settle units and shards of a structure: exact for evaluator `rate` (see settle.c for the
+ * proof); for `step` the best of the vectors that the sweep visits, each counted by `step`.
+ * stage[].units are outputs. An infeasible structure gets its fastest units within the
+ * limits (1 each where even that is too many). Pure and thread-safe, allocates nothing but
+ * for more than 64 stages (then HPS_MEMORY may come). */
+enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
+			   struct hps_trial *out, struct hps_err *err);
+/* The same for units that are given (fixed:): shards alone are settled. */
+enum hps_status hps_score(const struct hps_problem *p, const struct hps_span *stage,
+			  uint32_t n_stages, struct hps_trial *out, struct hps_err *err);
+/* Is a better than b by objective and ties? Infeasible ones by `graded`. */
+bool hps_trial_better(const struct hps_trial *a, const struct hps_trial *b);
+
+/* The answer. `stage` is owned; release with hps_solution_release, also after a failure. */
+struct hps_solution {
+	struct hps_span *stage;
+	uint32_t n_stages;
+	struct hps_trial trial; /* what it costs, how fast, how many shards */
+	double bound;		/* no plan's objective is below; for `rate` and so for `step` too */
+	bool has_bound;
+	bool proven; /* objective equals bound (relative HPS_TIE_EPS) */
+	bool interrupted;
+	uint64_t evaluations;
+};
+void hps_solution_release(struct hps_solution *s);
+/* (objective - bound) / bound, or 0. */
+double hps_solution_gap(const struct hps_solution *s);
+
+/* --- for methods: search with a budget ---
+ *   struct hps_search s;
+ *   hps_search_init(&s, problem, default_evaluations, err) ...
+ *   while (hps_search_more(&s)) {
+ *           fill stage[], n;
+ *           hps_search_try(&s, stage, n, &trial, err) ...   (counts one, keeps the best)
+ *   }
+ *   hps_search_finish(&s, solution, err)
+ */
+struct hps_search {
+	const struct hps_problem *problem;
+	struct hps_span *best; /* n_layers; n_best of them in use */
+	uint32_t n_best;
+	struct hps_trial best_trial;
+	uint64_t evaluations, max_evaluations;
+	double deadline; /* by hooks.now; INFINITY = none */
+	bool interrupted;
+	double bound; /* a method that knows one sets it; 0 = none */
+};
+enum hps_status hps_search_init(struct hps_search *s, const struct hps_problem *p,
+				uint64_t default_evaluations, struct hps_err *err);
+/* Evaluations left, time left, nobody asked to stop. Tells news now and then. */
+bool hps_search_more(struct hps_search *s);
+/* A structure with `merge` on and equal neighbours is joined first: stage and *n change. */
+enum hps_status hps_search_try(struct hps_search *s, struct hps_span *stage, uint32_t *n,
+			       struct hps_trial *out, struct hps_err *err);
+/* Move the best into out. HPS_NO with the reason (hps_explain_no) if none is feasible; out
+ * then holds the least infeasible one. Releases s in every case. */
+enum hps_status hps_search_finish(struct hps_search *s, struct hps_solution *out,
+				  struct hps_err *err);
+void hps_search_release(struct hps_search *s);
+
+/* Layers to structure: type[l] per layer, cut[l] != 0 = a stage begins at l (cut[0] is taken
+ * as set; a change of type always cuts). cut may be NULL. Returns the number of stages. */
+uint32_t hps_spans_of_layers(const uint32_t *type, const uint8_t *cut, uint32_t n_layers,
+			     struct hps_span *out /* n_layers */);
+
+/* --- methods --- */
+struct hps_method {
+	const char *name;     /* "exact"; with arg: "all:" and the rest of the user's word is arg */
+	const char *synopsis; /* "fixed:TYPE*N|TYPE*N..." */
+	const char *summary;  /* one line for -h and the list */
+	bool has_arg;
+	/* HPS_OK; HPS_NO with why in err if no plan meets the floor and the limits (out then
+	 * holds the fastest known); HPS_USAGE for a bad arg. */
+	enum hps_status (*solve)(const struct hps_problem *p, const char *arg,
+				 struct hps_solution *out, struct hps_err *err);
+};
+#define HPS_METHOD_DEFAULT "exact"
+/* All methods, NULL-terminated. */
+const struct hps_method *const *hps_methods(void);
+/* By the user's word; *arg is what follows the colon, or "". NULL with HPS_USAGE and the list
+ * in err. */
+const struct hps_method *hps_method_find(const char *word, const char **arg, struct hps_err *err);
+
+enum hps_status hps_plan_heuristic(const struct hps_problem *p, const char *arg,
+				   struct hps_solution *out, struct hps_err *err);
+enum hps_status hps_plan_all(const struct hps_problem *p, const char *arg, struct hps_solution *out,
+			     struct hps_err *err);
+enum hps_status hps_plan_fixed(const struct hps_problem *p, const char *arg,
+			       struct hps_solution *out, struct hps_err *err);
+/* Every structure, refused above HPS_BRUTE_MAX of them. The judge of the others in tests. */
+enum hps_status hps_plan_brute(const struct hps_problem *p, const char *arg,
+			       struct hps_solution *out, struct hps_err *err);
+enum { HPS_BRUTE_MAX = 2000000 };
+
+/* The highest throughput there is under limits and memory, whatever it costs, by `rate`.
+ * out is a solution with that throughput (trial.feasible: does it meet the floor?). HPS_NO if
+ * no plan fits the limits at all. */
+enum hps_status hps_plan_fastest(const struct hps_problem *p, struct hps_solution *out,
+				 struct hps_err *err);
+/* Why no plan meets the floor: sets err to HPS_NO with the layer, stage or limit that binds,
+ * numbers, and the best throughput there is; returns HPS_NO (or HPS_MEMORY). */
+enum hps_status hps_explain_no(const struct hps_problem *p, struct hps_err *err);
+
+/* --- to and from the document --- */
+enum hps_status hps_plan_of_solution(const struct hps_problem *p, const struct hps_solution *s,
+				     const char *method, struct hps_plan *plan,
+				     struct hps_err *err);
+/* Spans of a plan read from a document: *stage is malloc()ed, n_stages long. HPS_BAD_INPUT if
+ * the cluster has no such type or the layers do not fit. */
+enum hps_status hps_spans_of_plan(const struct hps_cost *c, const struct hps_plan *plan,
+				  struct hps_span **stage, struct hps_err *err);
+
+/* For a person: a table of stages, and the summary line. */
+enum hps_status hps_plan_text(const struct hps_problem *p, const struct hps_solution *s,
+			      const char *method, struct hps_buf *b, struct hps_err *err);
+/* What binds each stage, its slack, the cost at one unit less and more, the price of the
+ * floor. */
+enum hps_status hps_plan_explain(const struct hps_problem *p, const struct hps_solution *s,
+				 struct hps_buf *b, struct hps_err *err);
+
+#endif
