@@ -53,6 +53,9 @@ enum hps_status hps_reader_start(struct hps_reader *r, uint32_t epoch,
  * line: "train.tsv:17: column 3: ...". One thread. */
 enum hps_status hps_reader_next(struct hps_reader *r, struct hps_batch **out, bool *at_end,
 				struct hps_err *err);
+/* The number of rows (physical lines in the range used) of the data, known once a batch of this
+ * epoch came with *at_end; UINT64_MAX before. The thread of hps_reader_next. */
+uint64_t hps_reader_rows(const struct hps_reader *r);
 void hps_reader_give_back(struct hps_reader *r, struct hps_batch *b);
 /* Stop the epoch (drops what was parsed ahead). Also the way to interrupt a blocked next. */
 void hps_reader_stop(struct hps_reader *r);
