@@ -5,40 +5,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/text_int.h"
+#include "base/utf8.h"
 
 static atomic_bool bar_drawn;
 
-/* Length of the well-formed UTF-8 sequence at s (RFC 3629: no surrogates, no overlong
- * forms); 0 if there is none. */
-static size_t utf8_len(const unsigned char *s)
-{
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		return (s[1] & 0xc0) == 0x80 ? 2 : 0;
-	if (s[0] >= 0xe0 && s[0] <= 0xef) {
-		if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80)
-			return 0;
-		if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
-			return 0;
-		return 3;
-	}
-	if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-		if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80 || (s[3] & 0xc0) != 0x80)
-			return 0;
-		if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-			return 0;
-		return 4;
-	}
-	return 0;
-}
-
 void hps_text_mask(char *s)
 {
-	unsigned char *p = (unsigned char *)s;
+	unsigned char *p = (unsigned char *)s, *end = p + strlen(s);
 
-	while (*p) {
-		size_t n = utf8_len(p);
+	while (p < end) {
+		size_t n = hps_utf8_len(p, (size_t)(end - p));
 		bool control = *p < 0x20 || *p == 0x7f;
 
 		if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0) { /* C1: one '?' for each byte */

@@ -20,6 +20,14 @@ struct hps_doc;
 
 #define HPS_DOC_INT_MAX ((int64_t)1 << 53)
 
+/* What a reader takes at most, whoever wrote it; writers keep the depth too. */
+enum {
+	HPS_DOC_MAX_BYTES = 256 << 20,
+	HPS_DOC_MAX_STRING = 1 << 20,
+	HPS_DOC_MAX_VALUES = 1 << 24,
+	HPS_DOC_MAX_DEPTH = 64, /* containers inside each other */
+};
+
 /* --- reading and writing whole documents --- */
 
 /* Read a file, or standard input for "-" or NULL; JSON or msgpack by the first byte.

@@ -1,0 +1,116 @@
+/* Which tree does this JSON text hold? jansson parses; its limits are looser than ours,
+ * so a scan over the raw bytes first bounds depth, string length and number of values. */
+#include <string.h>
+#include "doc/doc_int.h"
+
+/* "line 3, column 7" of data[pos], columns in bytes from 1. */
+static void set_place(struct hps_err *err, const char *data, size_t pos)
+{
+	size_t line = 1, start = 0;
+
+	for (size_t i = 0; i < pos; i++)
+		if (data[i] == '\n') {
+			line++;
+			start = i + 1;
+		}
+	hps_err_at(err, "line %zu, column %zu", line, pos - start + 1);
+}
+
+static enum hps_status check_limits(const char *data, size_t len, struct hps_err *err)
+{
+	size_t depth = 0, values = 1, string = 0;
+	bool in_string = false;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = data[i];
+		const char *what = NULL;
+
+		if (in_string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				in_string = false;
+			if (i - string > HPS_DOC_MAX_STRING)
+				what = "a string longer than 1 MiB";
+		} else if (c == '"') {
+			in_string = true;
+			string = i;
+		} else if (c == '[' || c == '{') {
+			values++;
+			if (++depth > HPS_DOC_MAX_DEPTH)
+				what = "nested deeper than 64 levels";
+		} else if (c == ']' || c == '}') {
+			depth -= depth > 0; /* jansson tells an unmatched one */
+		} else if (c == ',') {
+			values++;
+		}
+		if (values > HPS_DOC_MAX_VALUES)
+			what = "more than 16 million values";
+		if (what) {
+			hps_err_set(err, HPS_BAD_INPUT, "%s", what);
+			set_place(err, data, i < len ? i : len);
+			return HPS_BAD_INPUT;
+		}
+	}
+	return HPS_OK;
+}
+
+/* Integers that a double cannot hold become strings of digits, so that a tree is the
+ * same whichever form it came in. -1 without memory. */
+static int settle_integers(json_t *j)
+{
+	const char *key;
+	json_t *v, *text;
+	size_t i;
+
+	if (json_is_array(j)) {
+		json_array_foreach(j, i, v) {
+			if (!json_is_integer(v)) {
+				if (settle_integers(v))
+					return -1;
+				continue;
+			}
+			text = hps_doc_json_int(json_integer_value(v));
+			if (json_array_set_new(j, i, text))
+				return -1;
+		}
+	} else if (json_is_object(j)) {
+		json_object_foreach(j, key, v) {
+			if (!json_is_integer(v)) {
+				if (settle_integers(v))
+					return -1;
+				continue;
+			}
+			text = hps_doc_json_int(json_integer_value(v));
+			if (json_object_set_new_nocheck(j, key, text))
+				return -1;
+		}
+	}
+	return 0;
+}
+
+enum hps_status hps_doc_parse_json(const char *data, size_t len, json_t **out, struct hps_err *err)
+{
+	enum hps_status st = check_limits(data, len, err);
+	json_error_t e;
+	json_t *j;
+
+	if (st != HPS_OK)
+		return st;
+	j = json_loadb(data, len, JSON_REJECT_DUPLICATES, &e);
+	if (!j && json_error_code(&e) == json_error_out_of_memory)
+		return hps_err_set(err, HPS_MEMORY, "cannot allocate the document");
+	if (!j) {
+		hps_err_set(err, HPS_BAD_INPUT, "not valid JSON: %s", e.text);
+		hps_err_at(err, "line %d, column %d", e.line, e.column);
+		if (json_error_code(&e) == json_error_numeric_overflow)
+			hps_err_hint(err, "integers beyond 2^53 are written as strings of digits");
+		return HPS_BAD_INPUT;
+	}
+	if (settle_integers(j)) {
+		json_decref(j);
+		return hps_err_set(err, HPS_MEMORY, "cannot allocate the document");
+	}
+	*out = j;
+	return HPS_OK;
+}
