@@ -8,6 +8,9 @@
  * Order of every sum (so that any partition of layers gives the same bits): the gradient
  * of a layer's output is: what came from the next stage, then the stage's own readers in
  * descending layer order (the loss first).
+ *
+ * Threads: a stage is read-only once built, so passes of several threads may share it; one
+ * pass belongs to one thread at a time. 0 rows, and fewer than max_rows, are legal everywhere.
  */
 #ifndef HPS_NN_STAGE_H
 #define HPS_NN_STAGE_H
@@ -23,19 +26,21 @@ struct hps_pass;
 
 /* An embedding (or negatives) layer's rows for one micro-batch. index (rows * keys) says
  * for each (sample, key) which unique row; unique (n_unique, dim). grad likewise: the
- * backward pass clears it and adds, samples in ascending order. Owned by the pass. */
+ * backward pass clears it and adds, samples in ascending order. Owned by the pass. Two
+ * layers on one table have a lookup each. */
 struct hps_lookup {
 	uint32_t layer, table, dim;
-	uint32_t keys;	   /* a sample: n_slots or count */
+	uint32_t keys; /* a sample: n_slots or count */
 	uint32_t n_unique;
-	uint64_t *key;	   /* n_unique table keys, in order of first appearance */
-	uint32_t *index;   /* rows * keys */
-	float *unique;	   /* n_unique * dim: filled by the caller between key and forward */
-	float *grad;	   /* n_unique * dim */
+	uint64_t *key;	 /* n_unique table keys, in order of first appearance */
+	uint32_t *index; /* rows * keys */
+	float *unique;	 /* n_unique * dim: filled by the caller between key and forward */
+	float *grad;	 /* n_unique * dim */
 };
 
 /* Build the program for micro-batches of at most max_rows. The graph and the backend
- * outlive the stage. */
+ * outlive the stage. HPS_BAD_INPUT for what the ops and losses here cannot do (nce's noise
+ * of a table without rows, say), HPS_DEVICE for a backend that does not fit. */
 enum hps_status hps_stage_new(const struct hps_graph *g, uint32_t first, uint32_t last,
 			      const struct hps_backend *be, uint32_t max_rows,
 			      struct hps_stage **out, struct hps_err *err);
@@ -52,20 +57,21 @@ void hps_pass_free(struct hps_pass *p);
  * Pointers are borrowed until backward of this pass is done. */
 struct hps_stage_in {
 	uint32_t rows;
-	const uint64_t *row;   /* (rows) global row numbers */
-	const float *label;    /* (rows) */
-	const float *dense;    /* (rows, model.dense), or NULL if no layer from here on reads it */
-	const uint64_t *key;   /* (rows, n_key_slots) hashes */
+	const uint64_t *row; /* (rows) global row numbers */
+	const float *label;  /* (rows) */
+	const float *dense;  /* (rows, model.dense), or NULL if no layer from here on reads it */
+	const uint64_t *key; /* (rows, n_key_slots) hashes */
 	const uint32_t *key_slot; /* n_key_slots: the slot of each column */
 	uint32_t n_key_slots;
 	const float *activation; /* the cut's layer outputs one after another: for each layer
 				  * of cut.layer a (rows, cols) row-major block */
-	uint64_t seed;	 /* for negatives */
+	uint64_t seed;		 /* for negatives */
 	uint32_t epoch;
 };
 
-/* Step 1: take the input, deduplicate keys of every lookup (keys: hash_table over the
- * micro-batch). After it, hps_pass_lookup(p, i)->key says what to pull. */
+/* Step 1: take the input, deduplicate the keys of every lookup over the micro-batch. After
+ * it, hps_pass_lookup(p, i)->key says what to pull. HPS_BAD_INPUT, and the pass as it
+ * was, if there are too many rows or something that the stage reads is missing. */
 enum hps_status hps_pass_begin(struct hps_pass *p, const struct hps_stage_in *in,
 			       struct hps_err *err);
 struct hps_lookup *hps_pass_lookup(struct hps_pass *p, uint32_t i);
@@ -83,13 +89,16 @@ const float *hps_pass_scores(const struct hps_pass *p);
 
 /* Step 3: backward. grad_out: gradients of the output blocks (NULL for the last stage).
  * Adds parameter gradients to grads (n_floats); fills every lookup's grad; and the gradients
- * of the input activations: hps_pass_input_grad (blocks as they came in; NULL if none). */
+ * of the input activations: hps_pass_input_grad (blocks as they came in; NULL if none; zero
+ * for a layer that depends on nothing trainable). Once after each forward in training. */
 void hps_pass_backward(struct hps_pass *p, const float *params, const float *grad_out,
 		       float *grads);
 const float *hps_pass_input_grad(const struct hps_pass *p, uint64_t *n);
 
-/* Time of layer l alone, for the profiler: forward or backward of one layer on what the
- * pass holds (after a full forward and backward). */
+/* One layer alone, for the profiler to time: its forward or backward on what the pass
+ * holds after a full forward and backward; values and gradients become meaningless. An
+ * embedding's forward includes the deduplication of its keys; the model's last layer
+ * carries the loss. */
 void hps_pass_run_layer(struct hps_pass *p, uint32_t layer, const float *params, float *grads,
 			bool backward);
 

@@ -1,0 +1,52 @@
+/* Softmax cross entropy of two classes: formula in nn/loss.h. With two logits softmax_1 is
+ * sigma(z1 - z0) and the loss softplus of the difference. coef: both derivatives.
+ */
+#include "nn/loss.h"
+#include "nn/stage_int.h"
+
+static enum hps_status prepare(const struct hps_graph *g, struct hps_loss_node *l,
+			       struct hps_err *err)
+{
+	if (l->edge[0].cols != 2)
+		return hps_err_set(err, HPS_BAD_INPUT,
+				   "loss: softmax_cross_entropy needs 2 columns, got %u",
+				   l->edge[0].cols);
+	l->coef_cols = 2;
+	return HPS_OK;
+}
+
+static double forward(struct hps_pass *p, const struct hps_loss_node *l, bool training)
+{
+	const float *z = hps_read(p, &l->edge[0].value);
+	double sum = 0;
+
+	for (uint32_t r = 0; r < p->rows; r++, z += l->edge[0].value.ld) {
+		bool one = p->in.label[r] > 0.5f;
+		double d = (double)z[1] - z[0], p1 = hps_sigma(d);
+
+		sum += hps_softplus(one ? -d : d);
+		p->scores[r] = (float)p1;
+		if (training) {
+			/* p0 = sigma(-d), not 1 - p1, keeps its digits when p1 is near 1. */
+			p->coef[2 * (size_t)r] = (float)(one ? hps_sigma(-d) : -p1);
+			p->coef[2 * (size_t)r + 1] = (float)(one ? -hps_sigma(-d) : p1);
+		}
+	}
+	return sum;
+}
+
+static void backward(struct hps_pass *p, const struct hps_loss_node *l)
+{
+	const struct hps_edge *e = &l->edge[0];
+
+	if (e->wants_grad)
+		p->stage->be->copy2d(hps_write(p, &e->grad), (int)e->grad.ld, p->coef, 2,
+				     (int)p->rows, 2, e->adds);
+}
+
+const struct hps_loss_code hps_loss_softmax_ce = {
+	.n_inputs = 1,
+	.prepare = prepare,
+	.forward = forward,
+	.backward = backward,
+};
