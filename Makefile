@@ -71,7 +71,7 @@ ALL_OBJ := $(call obj,$(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(UNIT_HELP) $(FUZZ_SRC)
 .SUFFIXES:
 .PHONY: all tests
 
-all: $(CMDS) $(LIB)
+all: $(CMDS) $(LIB) $(if $(SAN),,compile_commands.json)
 tests: $(UNITS) $(REPLAYS) $(AUX)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
@@ -94,13 +94,23 @@ $(LIB): $(call obj,$(LIB_SRC)) $(BUILD)/lib.list
 	@echo "  AR      $@"
 	@rm -f $@ && $(AR) rcs $@ $(call obj,$(LIB_SRC))
 
+# Helpers of unit tests, as an archive: a test links only those it calls.
+HELPERS := $(BUILD)/tests/libunit.a
+$(BUILD)/unit.list: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(UNIT_HELP) | cmp -s - $@ || printf '%s\n' $(UNIT_HELP) >$@
+
+$(HELPERS): $(call obj,$(UNIT_HELP)) $(BUILD)/unit.list
+	@mkdir -p $(@D)
+	@rm -f $@ && $(AR) rcs $@ $(call obj,$(UNIT_HELP))
+
 link = @mkdir -p $(@D) && echo "  LINK    $@" && \
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(LIB)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^)
 
 $(BUILD)/bin/hps-%: $(BUILD)/obj/cmd/hps-%.o $(LIB)
 	$(link) $(LIBS)
 
-$(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call obj,$(UNIT_HELP)) $(LIB)
+$(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(HELPERS) $(LIB)
 	$(link) -lcmocka $(LIBS)
 
 $(BUILD)/tests/replay_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/tests/fuzz/replay.o $(LIB)
@@ -115,10 +125,124 @@ $(BUILD)/tests/cli/%: $(BUILD)/obj/tests/cli/%.o $(LIB)
 $(BUILD)/tests/cluster/%: $(BUILD)/obj/tests/cluster/%.o $(LIB)
 	$(link) $(LIBS)
 
+# --- tests ---
+
+UNIT_RUN := $(UNITS) $(REPLAYS)
+CLI_RUN := $(sort $(wildcard tests/cli/*.bats))
+CLUSTER_RUN := $(sort $(wildcard tests/cluster/*.bats))
+
+# What tests find in their environment. A sanitizer's exit status is none of ours.
+TEST_ENV := HPS_ROOT='$(CURDIR)' HPS_BIN='$(abspath $(BUILD))/bin' \
+	HPS_TESTS='$(abspath $(BUILD))/tests' \
+	ASAN_OPTIONS=exitcode=99:strict_string_checks=1:$$ASAN_OPTIONS \
+	UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS \
+	TSAN_OPTIONS=suppressions='$(CURDIR)/tests/tsan.supp':$$TSAN_OPTIONS
+PROVE := prove --jobs $(J) --exec scripts/run-test
+
+# $(1): the files to run
+define run_tests
+@scripts/setup build check
+@$(MAKE) --no-print-directory all tests
+@$(TEST_ENV) $(PROVE) $(1)
+endef
+
+# Slow ones first, so that both cores are busy to the end.
+check:
+	$(call run_tests,$(CLUSTER_RUN) $(CLI_RUN) $(UNIT_RUN))
+check-unit:
+	$(call run_tests,$(UNIT_RUN))
+check-cli:
+	$(call run_tests,$(CLI_RUN))
+check-cluster:
+	$(call run_tests,$(CLUSTER_RUN))
+
+lint:
+	@scripts/setup build check lint
+	@$(MAKE) --no-print-directory all compile_commands.json
+	@HPS_BIN='$(abspath $(BUILD))/bin' scripts/lint
+
+# One JSON line for each benchmark whose name begins with BENCH.
+BENCH ?=
+bench:
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all benches
+	@HPS_ROOT='$(CURDIR)' HPS_BIN='$(abspath $(BUILD))/bin' scripts/bench $(BUILD)/bench '$(BENCH)'
+benches: $(BENCHES)
+
+demo:
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all
+	@HPS_BIN='$(abspath $(BUILD))/bin' PATH='$(abspath $(BUILD))/bin:$(CURDIR)/scripts':"$$PATH" \
+		scripts/demo
+
+# --- fuzzing: make fuzz FUZZ=doc SECONDS=60, with clang's libFuzzer ---
+
+FUZZ ?= doc
+SECONDS ?= 60
+fuzz:
+	@scripts/setup build fuzz
+	@$(MAKE) --no-print-directory BUILD=build-fuzz CC=clang SAN=address,undefined \
+		CFLAGS=-fsanitize=fuzzer-no-link build-fuzz/fuzz_$(FUZZ)
+	@mkdir -p build-fuzz/corpus/$(FUZZ) testdata/fuzz/$(FUZZ)
+	build-fuzz/fuzz_$(FUZZ) -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 \
+		-print_final_stats=1 -artifact_prefix=testdata/fuzz/$(FUZZ)/ \
+		build-fuzz/corpus/$(FUZZ) testdata/fuzz/$(FUZZ)
+
+build-fuzz/fuzz_%: build-fuzz/obj/tests/fuzz/fuzz_%.o $(LIB)
+	$(link) -fsanitize=fuzzer $(LIBS)
+
+# --- for editors and clang-tidy ---
+
+ALL_SRC := $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(UNIT_HELP) $(FUZZ_SRC) $(BENCH_SRC) $(AUX_SRC)
+$(BUILD)/src.list: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(ALL_SRC) | cmp -s - $@ || printf '%s\n' $(ALL_SRC) >$@
+
+compile_commands.json: $(BUILD)/flags $(BUILD)/src.list
+	@{ sep='['; for f in $(ALL_SRC); do \
+		printf '%s\n{"directory":"%s","file":"%s","command":"%s -c %s"}' \
+			"$$sep" '$(CURDIR)' "$$f" '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)' "$$f"; \
+		sep=','; done; printf '\n]\n'; } >$@
+
+# --- installing ---
+
+MAN1 := $(sort $(wildcard man/*.1))
+MAN7 := $(sort $(wildcard man/*.7))
+RUN := $(wildcard scripts/hps-run)
+MODELS := $(sort $(wildcard testdata/models/*.json))
+BINDIR := $(DESTDIR)$(PREFIX)/bin
+MANDIR := $(DESTDIR)$(PREFIX)/share/man
+SHAREDIR := $(DESTDIR)$(PREFIX)/share/hps
+
+install: all
+	install -d '$(BINDIR)' '$(MANDIR)/man1' '$(MANDIR)/man7' '$(SHAREDIR)/models'
+	$(if $(CMDS)$(RUN),install -m 755 $(CMDS) $(RUN) '$(BINDIR)')
+	$(if $(MAN1),install -m 644 $(MAN1) '$(MANDIR)/man1')
+	$(if $(MAN7),install -m 644 $(MAN7) '$(MANDIR)/man7')
+	$(if $(MODELS),install -m 644 $(MODELS) '$(SHAREDIR)/models')
+
+uninstall:
+	rm -f $(foreach f,$(CMDS) $(RUN),'$(BINDIR)/$(notdir $(f))') \
+		$(foreach f,$(MAN1),'$(MANDIR)/man1/$(notdir $(f))') \
+		$(foreach f,$(MAN7),'$(MANDIR)/man7/$(notdir $(f))')
+	rm -rf '$(SHAREDIR)'
+
 clean:
 	rm -rf build build-* compile_commands.json
 
+help:
+	@echo 'make            build the commands into $(BUILD)/bin'
+	@echo 'make check      set up, build, run every test (check-unit, check-cli, check-cluster: a part)'
+	@echo 'make lint       format, layers, static analysis, man pages, shell scripts'
+	@echo 'make demo       train a model on generated data, from nothing to a summary'
+	@echo 'make bench      benchmarks, one JSON line each; BENCH=prefix chooses'
+	@echo 'make fuzz       FUZZ=doc SECONDS=60: fuzz one reader (clang)'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
+	@echo 'with SAN=address,undefined or SAN=thread: a sanitized build beside the plain one'
+	@echo 'with DEV=1: more warnings, and each is an error; MARCH=native: for this processor only'
+
 FORCE:
-.PHONY: clean FORCE
+.PHONY: check check-unit check-cli check-cluster lint bench benches demo fuzz install uninstall \
+	clean help FORCE
 
 -include $(ALL_OBJ:.o=.d)
