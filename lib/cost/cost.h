@@ -20,11 +20,11 @@
  *         are added, not overlapped: in a step gradients follow activations and a pull
  *         follows the push, so this is what a bsp step sees and a cautious rate.
  *
- * Links. bw_t is the smaller of the type's link and, in a cluster of several hosts (or
- * of none), the network; in a cluster of one host the network plays no part. Where
- * neither is stated the profile's measured link is used; where that is missing too
- * transfers are free and `link_unknown` is set. Between types t and u: min(bw_t, bw_u),
- * the larger of the two latencies. The servers' link is the network's, else the measured.
+ * Links. bw_t is the smaller of the type's link and the network. In a cluster of one host
+ * the network plays no part, and types that the host has use the profile's measured link.
+ * Where neither is stated the measured link is used; where that is missing too transfers
+ * are free and `link_unknown` is set. Between types t and u: min(bw_t, bw_u), the larger of
+ * the two latencies. The servers' link is the network's, else the measured one.
  *
  * Stage, both forms (HeterPS, with the published overlap of compute and communication):
  *   CT(k) = a + b/k     DT(k) = c + d/k     ET(k) = max(CT, DT)     (serial: CT + DT)
@@ -64,15 +64,20 @@
  * Evaluators
  *   rate  cycle = max(ET of every stage, PT, HT): the steady state.
  *   step  one bsp step fills and drains (executor form; r_s = ceil(n / k_s) rounds of
- *         e_s = c0 + c1 m on the busiest replica of a stage, x_s its transfers):
+ *         e_s = c0 + c1 m on the busiest replica of a stage, x_s its transfers at cuts,
+ *         work = core seconds of computing a sample that share the cores):
  *           T = sum_s e_s + sum_cuts (m (F + G) / bw + 2 latency)
- *             + max_s (r_s - 1) max(e_s, x_s) + sync + sparse + step_overhead_s
+ *             + max(max_s (r_s - 1) max(e_s, x_s), (n - k_first) m work / cores)
+ *             + sync + sparse + step_overhead_s
  *           sync   = max over stages of the dense synchronisation, latencies included:
  *                    ring 2 P (k-1) / (k bw) + 2 (k-1) latency
  *                    servers 2 P max(1 / bw, k / (S bw_ps)) + 2 P k / (S bytes_per_s) + 2 latency
- *           sparse = B PT-share of rows + 2 latency: a pull waits for the update before it
+ *                    `auto` takes the smaller
+ *           sparse = the slowest of 2 B sum q / (S rows_per_s), 2 B sum s / (S bw_ps) and
+ *                    2 B s / (k bw) of a stage, + 2 latency: a pull waits for the update
+ *                    that is before it
  *         cycle = max(T / B, rate): rate bounds step from below by construction.
- *         asp has no barrier: its step is its rate.
+ *         asp has no barrier: its step is its rate. The paper form has no step.
  *
  * Memory of a unit: 3 P (weights, gradients, optimizer state) + 2 A B / k, A the bytes a
  * sample of the stage's outputs, kept until their backward. An estimate, checked against
@@ -123,12 +128,12 @@ struct hps_cost_options {
 	unsigned without;	/* set of enum hps_cost_term */
 };
 
-enum { HPS_MAX_UNITS = 4096 }; /* a stage, and shards, where no limit is stated */
+enum { HPS_COST_MAX_UNITS = 4096 }; /* a stage, and shards, where no limit is stated */
 
 struct hps_cost_type {
 	const char *name; /* borrowed from the cluster */
 	double price;	  /* an hour */
-	uint32_t limit;	  /* HPS_MAX_UNITS where none is stated */
+	uint32_t limit;	  /* HPS_COST_MAX_UNITS where none is stated */
 	bool limited;	  /* a limit is stated, or hosts have units */
 	bool hosted;	  /* some host has units of it */
 	bool pooled;	  /* CPU units that hosts have: they share the pool's cores */
@@ -197,6 +202,7 @@ struct hps_schedule {
 struct hps_placement {
 	const uint32_t *replica; /* stage by stage, units of each */
 	const uint32_t *shard;	 /* schedule.shards */
+	double *host_s;		 /* out, n_hosts: HT of each host */
 };
 
 /* What sets the pace. */
@@ -206,7 +212,6 @@ enum hps_binding {
 	HPS_BINDS_PS_CPU,
 	HPS_BINDS_PS_LINK,
 	HPS_BINDS_CORES, /* of host `at`, or of the pool */
-	HPS_BINDS_STEP,	 /* filling, draining and synchronising (step) */
 };
 
 struct hps_stage_cost {
@@ -270,6 +275,9 @@ uint32_t hps_stage_units(const struct hps_cost *c, const struct hps_stage_time *
 			 uint32_t min);
 #define HPS_TIME_EPS 1e-12
 
+/* CT and DT have the closed form above (no table, no w): k ET(k) does not fall with k. */
+bool hps_stage_regular(const struct hps_cost *c, const struct hps_stage_time *s);
+
 /* Does k_first change other stages' times? (executor form with some c0 or M k_first = B) */
 bool hps_cost_first_matters(const struct hps_cost *c);
 /* The most k_first can be on type t. */
@@ -282,8 +290,10 @@ struct hps_stage_load {
 };
 struct hps_stage_load hps_cost_load(const struct hps_cost *c, const struct hps_stage_time *s,
 				    int left, uint32_t k);
-/* The least S for dense load D at tau (0 if none up to ps.max), and PT(S), HT. */
-uint32_t hps_cost_shards(const struct hps_cost *c, double dense_bytes, double tau);
+/* The least S for dense load D at tau; false if there is none up to ps.max (S = 0 is an answer
+ * where there are no servers). */
+bool hps_cost_shards(const struct hps_cost *c, double dense_bytes, double tau, uint32_t *shards);
+/* PT(S), and HT of the pool for the sum of the stages' cores_s. */
 double hps_cost_ps_time(const struct hps_cost *c, double dense_bytes, uint32_t shards);
 double hps_cost_cores_time(const struct hps_cost *c, double cores_s, double dense_bytes);
 
@@ -293,6 +303,9 @@ double hps_cost_cores_time(const struct hps_cost *c, double cores_s, double dens
 void hps_cost_eval(const struct hps_cost *c, const struct hps_schedule *s,
 		   const struct hps_placement *place, struct hps_cost_result *r,
 		   struct hps_stage_cost *stage);
+
+/* Cores of a host that CPU units and shards share: stated, or its CPU units. */
+double hps_cost_host_cores(const struct hps_cluster *cl, uint32_t host);
 
 /* Stages cover 0 .. n_layers-1 in order, types exist, units >= 1. HPS_BAD_INPUT says which. */
 enum hps_status hps_schedule_check(const struct hps_cost *c, const struct hps_schedule *s,
