@@ -2,10 +2,11 @@
 #ifndef HPS_DATA_BATCH_H
 #define HPS_DATA_BATCH_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include "base/err.h"
 
-/* `rows` valid rows in physical order. Skipped lines are holes: they hold no row here
+/* `rows` valid rows in the epoch's order. Skipped lines are holes: they hold no row here
  * but keep their number. Keys are hashes of (slot, text): 64 bits, every value legal,
  * a blank is the hash of the empty text; tables reduce them (hps_table_key). */
 struct hps_batch {
@@ -16,12 +17,19 @@ struct hps_batch {
 	float *feature;	 /* (rows, dense), row-major, transformed */
 	uint64_t *key;	 /* (rows, slots), row-major */
 	uint64_t first_row, end_row; /* the range asked for */
-	const char *file;	     /* of the first row: borrowed from the reader */
-	uint64_t first_line, last_line; /* in that file (last: in the last row's file) */
+	/* The lines it was read from, skipped ones included: the first and the last one in
+	 * the order of files and lines. NULL and 0 where there was none. Names are borrowed
+	 * from the reader. */
+	const char *file, *last_file;
+	uint64_t first_line, last_line;
 };
 
 enum hps_status hps_batch_init(struct hps_batch *b, uint32_t capacity, uint32_t slots,
 			       uint32_t dense, struct hps_err *err);
 void hps_batch_release(struct hps_batch *b);
+
+/* Where the batch came from, for messages: "train.tsv:1001-2000",
+ * "a.tsv:901-b.tsv:100" or "no rows". Cut to size bytes with the NUL; returns text. */
+const char *hps_batch_place(const struct hps_batch *b, char *text, size_t size);
 
 #endif
