@@ -9,6 +9,15 @@
  *     "network": { "bandwidth": 1.25e9, "latency": 5e-5 } }
  *
  * One unit of a CPU type is one core = one replica = one compute thread.
+ *
+ * Also: a type's "op_speed": { "dense": 20, "embedding": 0.5 } for op kinds whose speed
+ * differs from "speed" (both only with "like", which names a type without one); a host's
+ * "cores"; "ps_price" beside "network". "description" and "comment" may stand in every
+ * object. Names are as in model.h.
+ *
+ * Defaults: device cpu, no limit, memory 0, link and network unstated, speed 1; no hosts;
+ * address 127.0.0.1, cores 0 (the sum of the host's CPU units), ps_cores the host's cores;
+ * ps_price the first CPU type's price, 0 without one. Name, price and units must be there.
  */
 #ifndef HPS_JOB_CLUSTER_H
 #define HPS_JOB_CLUSTER_H
@@ -32,8 +41,8 @@ struct hps_type {
 	uint32_t limit; /* units in all; 0 in the document is refused, absent = no limit */
 	double memory;	/* bytes a unit; 0 = not stated */
 	struct hps_link link;
-	char *like;	/* declared by another type; NULL = to be measured */
-	double speed;	/* with like: times as fast */
+	char *like;	    /* declared by another type; NULL = to be measured */
+	double speed;	    /* with like: times as fast */
 	double op_speed[8]; /* with like: per enum hps_op, 0 = speed */
 };
 
@@ -55,14 +64,15 @@ struct hps_cluster {
 };
 
 #define HPS_NO_LIMIT UINT32_MAX
-enum { HPS_MAX_TYPES = 256, HPS_MAX_HOSTS = 100000 };
+enum { HPS_MAX_TYPES = 256, HPS_MAX_HOSTS = 100000, HPS_MAX_UNITS = 1 << 20 };
 
 enum hps_status hps_cluster_read(const struct hps_at *at, struct hps_cluster *c,
 				 struct hps_err *err);
 struct hps_doc *hps_cluster_write(const struct hps_cluster *c);
 void hps_cluster_release(struct hps_cluster *c);
 
-/* This machine: one host "localhost", one type "cpu" with `cores` units, price 0.04. */
+/* This machine: one host "localhost", one type "cpu" with `cores` (>= 1) units and limit,
+ * price 0.04. */
 enum hps_status hps_cluster_here(uint32_t cores, struct hps_cluster *c, struct hps_err *err);
 /* Index by name, or -1. */
 int hps_cluster_type(const struct hps_cluster *c, const char *name);

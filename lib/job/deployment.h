@@ -2,6 +2,18 @@
  *
  * Nodes of a job are numbered from its deployment, the same on every host:
  * 0 the coordinator, 1 .. S the shards, S+1 .. the replicas, stage by stage.
+ *
+ *   { "digest": "16 hex digits", "job": "ctrdnn-5f21",
+ *     "coordinator": { "host": "localhost", "endpoint": "ipc:///tmp/x/c" },
+ *     "shards": [ { "host": "localhost", "endpoint": "ipc:///tmp/x/s0" }, ... ],
+ *     "stages": [ { "first": 0, "last": 1, "type": "cpu", "dense_sync": "ps",
+ *                   "replicas": [ { "host": "localhost", "endpoint": "..." }, ... ] }, ... ],
+ *     "batch": 1000, "micro_batches": 4, "epochs": 1, "sync": "bsp", "seed": 1,
+ *     "predicted_samples_per_s": 30000, "price_per_hour": 0.12, "simulated": false }
+ *
+ * Must be there: digest, job, coordinator, shards, stages, batch. Defaults: dense_sync ps,
+ * micro_batches 1, epochs 1, sync bsp, seed 1, numbers 0, simulated false. The coordinator
+ * and the first shard are on one host; every endpoint is used once.
  */
 #ifndef HPS_JOB_DEPLOYMENT_H
 #define HPS_JOB_DEPLOYMENT_H
@@ -49,6 +61,8 @@ struct hps_deployment {
 	double price_per_hour;
 	bool simulated;
 };
+
+enum { HPS_MAX_NODES = 1 << 20 };
 
 /* Endpoints: "ipc://PATH" (at most 107 bytes of path) or "tcp://ADDRESS:PORT". */
 enum hps_status hps_deployment_read(const struct hps_at *at, struct hps_deployment *d,

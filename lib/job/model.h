@@ -15,6 +15,19 @@
  *     "train": { "batch": 1000, "micro_batches": 1, "epochs": 1, "sync": "bsp",
  *                "optimizer": { "kind": "adam", "lr": 0.001 } } }
  *
+ * Shapes not shown above: op arguments are members of the struct's names (slice: "begin",
+ * "size"; negatives: "table", "count", "pooling"; dense: "bias", "activation"); loss hinge
+ * has "margin"; optimizers have lr, accumulator, eps, beta1, beta2 as their kind does.
+ * "description" and "comment" may stand in every object. Names are up to 128 letters,
+ * digits and "_.-", the first a letter or digit.
+ *
+ * Defaults: inputs.slots 0, inputs.dense 0, preprocess as above (signed_log, 1, 0); a
+ * table's rows 0, init uniform with scale 0.01, optimizer adagrad, no ceilings; pooling
+ * concat; slice begin 0; bias true; activation linear; margin 1; train as above with seed
+ * 1. Optimizers: sgd lr 0.01; adagrad lr 0.05, accumulator 0.1, eps 1e-10; adam lr 0.001,
+ * beta1 0.9, beta2 0.999, eps 1e-8. adagrad suits tables, whose rows are seen at very
+ * different rates; adam with a small step suits the dense layers.
+ *
  * Layers stand in topological order; an input names an earlier layer or the graph input
  * "dense". Everything a layer computes per sample is one row of `cols` floats.
  */
@@ -55,8 +68,8 @@ enum hps_transform { HPS_TRANSFORM_NONE, HPS_TRANSFORM_SIGNED_LOG };
 struct hps_optimizer {
 	enum hps_optim_kind kind;
 	double lr;
-	double accumulator; /* adagrad: initial accumulator, default 0.1 */
-	double eps;	    /* adagrad 1e-10, adam 1e-8 */
+	double accumulator;  /* adagrad: initial accumulator, default 0.1 */
+	double eps;	     /* adagrad 1e-10, adam 1e-8 */
 	double beta1, beta2; /* adam: 0.9, 0.999 */
 };
 
@@ -79,23 +92,23 @@ struct hps_layer {
 	int *input; /* n_inputs references */
 	uint32_t n_inputs;
 	/* op arguments; those of other ops are zero */
-	uint32_t table;	 /* EMBEDDING, NEGATIVES: index into tables */
-	uint32_t *slot;	 /* EMBEDDING: n_slots slot numbers */
+	uint32_t table; /* EMBEDDING, NEGATIVES: index into tables */
+	uint32_t *slot; /* EMBEDDING: n_slots slot numbers */
 	uint32_t n_slots;
 	enum hps_pooling pooling;
-	uint32_t count;	 /* NEGATIVES */
+	uint32_t count;	      /* NEGATIVES */
 	uint32_t begin, size; /* SLICE */
-	uint32_t units;	 /* DENSE */
-	int bias;	 /* DENSE: 1 by default */
+	uint32_t units;	      /* DENSE */
+	int bias;	      /* DENSE: 1 by default */
 	enum hps_act act;
-	uint32_t cols;	 /* width of the output, settled by the reader */
+	uint32_t cols; /* width of the output, settled by the reader */
 };
 
 struct hps_loss {
 	enum hps_loss_kind kind;
 	int input[3]; /* layer indices */
 	uint32_t n_inputs;
-	double margin;	/* HINGE */
+	double margin; /* HINGE */
 };
 
 struct hps_model {
@@ -123,15 +136,27 @@ struct hps_model {
 
 /* Limits that the reader enforces. */
 enum { HPS_MAX_LAYERS = 4096, HPS_MAX_SLOTS = 4096, HPS_MAX_TABLES = 256, HPS_MAX_COLS = 1 << 20 };
+enum { HPS_MAX_BATCH = 1 << 30, HPS_MAX_MICRO_BATCHES = 65536, HPS_MAX_EPOCHS = 1000000 };
+#define HPS_MAX_PARAMS	    ((uint64_t)1 << 36) /* dense parameters in all */
+#define HPS_MAX_TABLE_BYTES ((uint64_t)1 << 62) /* rows * dim * 4 */
 
 /* Checks everything that can be checked without data: names unique, references
- * backwards only, widths matching, no layer without a use. HPS_BAD_INPUT with the place. */
+ * backwards only, widths matching, no layer or table without a use. HPS_BAD_INPUT with the
+ * place. On failure *m is empty. */
 enum hps_status hps_model_read(const struct hps_at *at, struct hps_model *m, struct hps_err *err);
 struct hps_doc *hps_model_write(const struct hps_model *m); /* NULL without memory */
 void hps_model_release(struct hps_model *m);
 
+/* The digest of a model whose cols are settled, never 0; the reader has put it in
+ * m->digest. Descriptions, ceilings, optimizers and train do not change it. */
+uint64_t hps_model_digest(const struct hps_model *m);
+
 /* "16 hex digits" in documents. */
 #define HPS_DIGEST_LEN 17
+void hps_digest_text(uint64_t digest, char out[HPS_DIGEST_LEN]);
+
+/* An optimizer of this kind with its defaults; members of other kinds are 0. */
+void hps_optimizer_default(enum hps_optim_kind kind, struct hps_optimizer *o);
 
 const char *hps_op_name(enum hps_op op);
 const char *hps_optim_name(enum hps_optim_kind kind);
