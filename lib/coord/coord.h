@@ -37,12 +37,12 @@ struct hps_coord;
 
 struct hps_coord_opts {
 	const struct hps_job *job; /* model and deployment; borrowed for the coordinator's life */
-	const char *host;	   /* shards deployed here are in from the start; NULL: all shards */
-	uint64_t incarnation;	   /* of this process */
-	double timeout_s;	   /* name the missing after this; 0: wait for ever (--keep) */
-	double dead_after_s;	   /* a process silent for this long is dead; 0: 5 */
-	uint64_t first_step;	   /* updates the shards have seen (hps_shard_stats.step); 0 at first */
-	bool loaded;		   /* the shards hold a loaded or trained model: --eval and --predict
+	const char *host;     /* shards deployed here are in from the start; NULL: all shards */
+	uint64_t incarnation; /* of this process */
+	double timeout_s;     /* name the missing after this; 0: wait for ever (--keep) */
+	double dead_after_s;  /* a process silent for this long is dead; 0: 5 */
+	uint64_t first_step;  /* updates the shards have seen (hps_shard_stats.step); 0 at first */
+	bool loaded;	      /* the shards hold a loaded or trained model: --eval and --predict
 				    * are possible */
 };
 

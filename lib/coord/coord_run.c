@@ -1,0 +1,535 @@
+/* What the job is at: epochs, the step clock, leases, stopping, saving. Evaluation is
+ * coord_eval.c's. */
+#include "coord/coord_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* --- phases --- */
+
+static void clear_reports(struct hps_coord *c)
+{
+	for (size_t i = 0; i < c->n_peers; i++)
+		c->peer[i].reported = c->peer[i].held = false;
+	c->holding = false;
+	c->hold_step = 0;
+}
+
+bool hps_coord_all_reported(const struct hps_coord *c)
+{
+	for (size_t i = 0; i < c->n_peers; i++)
+		if (c->peer[i].work && !c->peer[i].left && !c->peer[i].reported)
+			return false;
+	return true;
+}
+
+static struct hps_doc *epoch_body(uint32_t epoch, uint64_t step)
+{
+	struct hps_doc *d = hps_doc_object();
+
+	if (!d || hps_doc_put(d, "epoch", hps_doc_int(epoch)) ||
+	    hps_doc_put(d, "step", hps_doc_u64(step))) {
+		hps_doc_free(d);
+		return NULL;
+	}
+	return d;
+}
+
+static enum hps_status begin_epoch(struct hps_coord *c, double now_s, struct hps_outbox *out,
+				   struct hps_err *err)
+{
+	struct hps_doc *d = epoch_body(c->epoch, c->base);
+
+	if (!d)
+		return hps_err_set(err, HPS_MEMORY, "out of memory");
+	c->phase = PHASE_TRAINING;
+	clear_reports(c);
+	c->completed = c->leased = 0;
+	c->n_chunks = HPS_NONE;
+	c->has_agreed = false;
+	c->epoch_loss = 0;
+	c->epoch_samples = 0;
+	c->epoch_began_s = now_s;
+	return hps_coord_tell_all(c, true, HPS_CTL_EPOCH, d, out, err);
+}
+
+static enum hps_status begin_finish(struct hps_coord *c, struct hps_outbox *out,
+				    struct hps_err *err)
+{
+	struct hps_doc *d = epoch_body(c->epoch, c->base);
+
+	if (!d)
+		return hps_err_set(err, HPS_MEMORY, "out of memory");
+	c->phase = PHASE_FINISHING;
+	clear_reports(c);
+	return hps_coord_tell_all(c, true, HPS_CTL_FINISH, d, out, err);
+}
+
+enum hps_status hps_coord_go(struct hps_coord *c, double now_s, struct hps_outbox *out,
+			     struct hps_err *err)
+{
+	struct hps_doc *d = epoch_body(0, c->base);
+	enum hps_status st;
+
+	if (!d)
+		return hps_err_set(err, HPS_MEMORY, "out of memory");
+	st = hps_coord_tell_all(c, false, HPS_CTL_GO, d, out, err);
+	if (st != HPS_OK)
+		return st;
+	if (c->mode != MODE_TRAIN)
+		return hps_coord_begin_eval(c, out, err);
+	return c->epochs ? begin_epoch(c, now_s, out, err) : begin_finish(c, out, err);
+}
+
+enum hps_status hps_coord_next(struct hps_coord *c, double now_s, struct hps_outbox *out,
+			       struct hps_err *err)
+{
+	if (c->mode != MODE_TRAIN) {
+		c->phase = PHASE_LEAVING;
+		return hps_coord_say_done(c, out, err);
+	}
+	c->epoch++;
+	if (c->epoch < c->epochs && !c->interrupted)
+		return begin_epoch(c, now_s, out, err);
+	return begin_finish(c, out, err);
+}
+
+/* --- the step clock --- */
+
+/* Micro-batches whose losses make a step known. */
+static uint32_t step_micros(const struct hps_coord *c)
+{
+	return c->d->sync == HPS_ASP ? c->d->micro_batches
+				     : c->d->micro_batches * c->d->stage[0].n_replicas;
+}
+
+static struct open_step *find_open(struct hps_coord *c, uint64_t step, struct hps_err *err)
+{
+	uint32_t n = step_micros(c);
+	struct open_step *o;
+	void *q = c->open;
+
+	for (size_t i = 0; i < c->n_open; i++)
+		if (c->open[i].step == step)
+			return &c->open[i];
+	if (c->n_open >= MAX_OPEN_STEPS) {
+		hps_err_set(err, HPS_NET, "losses of more than %d steps at once", MAX_OPEN_STEPS);
+		return NULL;
+	}
+	if (hps_realloc(&q, c->n_open + 1, sizeof *c->open, err) != HPS_OK)
+		return NULL;
+	c->open = q;
+	o = &c->open[c->n_open];
+	*o = (struct open_step){ .step = step };
+	o->loss = hps_calloc(n, sizeof *o->loss, err);
+	o->count = hps_calloc(n, sizeof *o->count, err);
+	o->have = hps_calloc(n, sizeof *o->have, err);
+	if (!o->loss || !o->count || !o->have) {
+		free(o->loss);
+		free(o->count);
+		free(o->have);
+		return NULL;
+	}
+	c->n_open++;
+	return o;
+}
+
+/* All of a step's losses are here: add them in order of micro-batch, and tell who prints. */
+static enum hps_status close_step(struct hps_coord *c, struct open_step *o, struct hps_outbox *out,
+				  struct hps_err *err)
+{
+	struct peer *p = hps_coord_printer(c);
+	uint32_t n = step_micros(c);
+	uint64_t rows = 0;
+	double loss = 0;
+	struct hps_doc *d;
+
+	for (uint32_t i = 0; i < n; i++) {
+		loss += o->loss[i];
+		rows += o->count[i];
+	}
+	d = epoch_body(c->epoch, c->base + c->completed);
+	free(o->loss);
+	free(o->count);
+	free(o->have);
+	*o = c->open[--c->n_open];
+	c->completed++;
+	c->steps++;
+	c->samples += rows;
+	c->epoch_samples += rows;
+	c->epoch_loss += loss;
+	if (!d || hps_doc_put(d, "loss", hps_doc_double(loss)) ||
+	    hps_doc_put(d, "rows", hps_doc_u64(rows))) {
+		hps_doc_free(d);
+		return hps_err_set(err, HPS_MEMORY, "out of memory");
+	}
+	if (!p) {
+		hps_doc_free(d);
+		return HPS_OK;
+	}
+	return hps_coord_tell(c, p, HPS_CTL_STEP, d, out, err);
+}
+
+/* In bsp steps are told in order, so that sums over steps repeat bit for bit. */
+static enum hps_status close_complete(struct hps_coord *c, struct hps_outbox *out,
+				      struct hps_err *err)
+{
+	enum hps_status st;
+	size_t i = 0;
+
+	while (i < c->n_open) {
+		struct open_step *o = &c->open[i];
+		bool turn = c->d->sync == HPS_ASP || o->step == c->base + c->completed;
+
+		if (o->seen < step_micros(c) || !turn) {
+			i++;
+			continue;
+		}
+		st = close_step(c, o, out, err);
+		if (st != HPS_OK)
+			return st;
+		i = 0;
+	}
+	return HPS_OK;
+}
+
+/* May a step have losses now? */
+static bool step_is_open(const struct hps_coord *c, uint64_t step)
+{
+	if (c->d->sync == HPS_ASP)
+		return step >= c->base && step - c->base < c->leased;
+	return step >= c->base + c->completed && step - c->base - c->completed < MAX_OPEN_STEPS;
+}
+
+static enum hps_status take_loss(struct hps_coord *c, const struct hps_at *lists, size_t i,
+				 struct hps_err *err)
+{
+	struct hps_at at[4];
+	struct open_step *o;
+	uint64_t step, mb, count;
+	double loss;
+
+	for (int k = 0; k < 4; k++)
+		at[k] = hps_at_item(&lists[k], i);
+	if (hps_at_u64(&at[0], 0, UINT64_MAX, &step, err) ||
+	    hps_at_u64(&at[1], 0, step_micros(c) - 1, &mb, err) ||
+	    hps_at_double(&at[2], -HUGE_VAL, HUGE_VAL, &loss, err) ||
+	    hps_at_u64(&at[3], 0, UINT32_MAX, &count, err))
+		return HPS_NET;
+	if (!step_is_open(c, step))
+		return hps_err_set(err, HPS_NET, "a loss of step %llu, which is not being trained",
+				   (unsigned long long)step);
+	o = find_open(c, step, err);
+	if (!o)
+		return err ? err->status : HPS_MEMORY;
+	if (o->have[mb])
+		return hps_err_set(err, HPS_NET, "step %llu, micro-batch %llu: a second loss",
+				   (unsigned long long)step, (unsigned long long)mb);
+	o->have[mb] = 1;
+	o->loss[mb] = loss;
+	o->count[mb] = (uint32_t)count;
+	o->seen++;
+	return HPS_OK;
+}
+
+enum hps_status hps_coord_steps(struct hps_coord *c, struct peer *p, const struct hps_doc *body,
+				struct hps_outbox *out, struct hps_err *err)
+{
+	static const char *const keys[] = { "step", "mb", "loss", "count" };
+	struct hps_at root = hps_at_root(body, "steps"), lists[4];
+	enum hps_status st;
+	size_t n = 0;
+
+	if (c->phase != PHASE_TRAINING || !p->last_stage)
+		return hps_err_set(err, HPS_NET, "losses at a time when nothing is trained");
+	for (int k = 0; k < 4; k++) {
+		lists[k] = hps_at_member(&root, keys[k]);
+		if (hps_at_array(&lists[k], err))
+			return HPS_NET;
+		if (k && hps_at_count(&lists[k]) != n)
+			return hps_err_set(err, HPS_NET, "steps: lists of unequal length");
+		n = hps_at_count(&lists[k]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		st = take_loss(c, lists, i, err);
+		if (st != HPS_OK)
+			return st;
+	}
+	return close_complete(c, out, err);
+}
+
+/* --- asp: chunks are leased, so that a fast replica gets more --- */
+
+enum hps_status hps_coord_lease(struct hps_coord *c, struct peer *p, const struct hps_doc *body,
+				struct hps_outbox *out, struct hps_err *err)
+{
+	uint64_t epoch, node, step = HPS_NONE;
+	struct hps_doc *d;
+
+	if (hps_coord_u64(body, "epoch", &epoch, err) || hps_coord_u64(body, "node", &node, err))
+		return HPS_NET;
+	if (c->d->sync != HPS_ASP || !p->first_stage || c->phase != PHASE_TRAINING ||
+	    epoch != c->epoch)
+		return hps_err_set(err, HPS_NET, "asks for data when there is none to ask for");
+	if (!c->interrupted && c->leased < c->n_chunks)
+		step = c->base + c->leased++;
+	d = epoch_body(c->epoch, step);
+	if (!d || hps_doc_put(d, "node", hps_doc_u64(node))) {
+		hps_doc_free(d);
+		return hps_err_set(err, HPS_MEMORY, "out of memory");
+	}
+	return hps_coord_tell(c, p, HPS_CTL_LEASE, d, out, err);
+}
+
+enum hps_status hps_coord_data_end(struct hps_coord *c, const struct hps_doc *body,
+				   struct hps_err *err)
+{
+	uint64_t k0 = c->d->stage[0].n_replicas, chunk = (c->d->batch + k0 - 1) / k0;
+	uint64_t epoch, rows, n;
+
+	if (hps_coord_u64(body, "epoch", &epoch, err) || hps_coord_u64(body, "rows", &rows, err))
+		return HPS_NET;
+	if (c->phase != PHASE_TRAINING || epoch != c->epoch)
+		return HPS_OK; /* came late: the epoch ended otherwise */
+	n = rows / chunk + (rows % chunk != 0);
+	if (c->n_chunks != HPS_NONE && c->n_chunks != n)
+		return hps_err_set(err, HPS_BAD_INPUT,
+				   "the data end after %llu rows here, elsewhere not",
+				   (unsigned long long)rows);
+	c->n_chunks = n;
+	return HPS_OK;
+}
+
+/* --- the end of an epoch --- */
+
+static enum hps_status end_epoch(struct hps_coord *c, double now_s, struct hps_outbox *out,
+				 struct hps_err *err)
+{
+	uint64_t steps = c->d->sync == HPS_ASP ? c->completed : c->agreed;
+
+	if (c->n_open || c->completed != steps)
+		return hps_err_set(err, HPS_NET,
+				   "the epoch has ended after %llu steps, losses are known of %llu",
+				   (unsigned long long)steps, (unsigned long long)c->completed);
+	c->train_s += now_s - c->epoch_began_s;
+	c->base += c->d->sync == HPS_ASP ? c->leased : steps;
+	c->epochs_done += !c->interrupted;
+	if (c->has_test && !c->interrupted)
+		return hps_coord_begin_eval(c, out, err);
+	return hps_coord_next(c, now_s, out, err);
+}
+
+enum hps_status hps_coord_epoch_done(struct hps_coord *c, struct peer *p,
+				     const struct hps_doc *body, double now_s,
+				     struct hps_outbox *out, struct hps_err *err)
+{
+	uint64_t epoch, steps, skipped;
+
+	if (hps_coord_u64(body, "epoch", &epoch, err) ||
+	    hps_coord_u64(body, "steps", &steps, err) ||
+	    hps_coord_u64(body, "skipped", &skipped, err))
+		return HPS_NET;
+	if (c->phase != PHASE_TRAINING || epoch != c->epoch || !p->work || p->reported)
+		return hps_err_set(err, HPS_NET, "ends epoch %llu, which it is not in",
+				   (unsigned long long)epoch);
+	if (c->d->sync != HPS_ASP && c->has_agreed && steps != c->agreed) {
+		hps_err_set(err, HPS_BAD_INPUT, "the epoch has %llu steps here, elsewhere %llu",
+			    (unsigned long long)steps, (unsigned long long)c->agreed);
+		hps_err_hint(err, "give every hps-work of a job the same data");
+		return HPS_BAD_INPUT;
+	}
+	c->agreed = steps;
+	c->has_agreed = true;
+	p->reported = true;
+	p->skipped_train = skipped;
+	return hps_coord_all_reported(c) ? end_epoch(c, now_s, out, err) : HPS_OK;
+}
+
+/* --- stopping early --- */
+
+enum hps_status hps_coord_hold(struct hps_coord *c, struct hps_outbox *out, struct hps_err *err)
+{
+	enum hps_status st = HPS_OK;
+
+	if (c->phase == PHASE_TRAINING && c->d->sync == HPS_ASP)
+		return HPS_OK; /* there are no more leases: that is enough */
+	c->holding = true;
+	c->hold_step = 0;
+	for (size_t i = 0; i < c->n_peers && st == HPS_OK; i++)
+		if (c->peer[i].first_stage && !c->peer[i].left)
+			st = hps_coord_tell(c, &c->peer[i], HPS_CTL_HOLD, NULL, out, err);
+	return st;
+}
+
+enum hps_status hps_coord_held(struct hps_coord *c, struct peer *p, const struct hps_doc *body,
+			       struct hps_outbox *out, struct hps_err *err)
+{
+	enum hps_status st = HPS_OK;
+	struct hps_doc *d;
+	uint64_t step;
+
+	if (hps_coord_u64(body, "step", &step, err))
+		return HPS_NET;
+	if (!c->holding)
+		return HPS_OK; /* the phase ended before it answered */
+	if (!p->first_stage || p->held)
+		return hps_err_set(err, HPS_NET, "holds what it was not asked to");
+	p->held = true;
+	if (step > c->hold_step)
+		c->hold_step = step;
+	for (size_t i = 0; i < c->n_peers; i++)
+		if (c->peer[i].first_stage && !c->peer[i].left && !c->peer[i].held)
+			return HPS_OK;
+	c->holding = false;
+	d = epoch_body(c->epoch, c->hold_step);
+	if (!d)
+		return hps_err_set(err, HPS_MEMORY, "out of memory");
+	for (size_t i = 0; i < c->n_peers && st == HPS_OK; i++)
+		if (c->peer[i].first_stage && !c->peer[i].left)
+			st = hps_coord_tell(c, &c->peer[i], HPS_CTL_STOP, hps_doc_copy(d), out,
+					    err);
+	hps_doc_free(d);
+	return st;
+}
+
+/* --- finishing, saving, leaving --- */
+
+enum hps_status hps_coord_finished(struct hps_coord *c, struct peer *p, struct hps_outbox *out,
+				   struct hps_err *err)
+{
+	enum hps_status st = HPS_OK;
+
+	if (c->phase != PHASE_FINISHING || !p->work || p->reported)
+		return hps_err_set(err, HPS_NET, "has finished what it was not asked to");
+	p->reported = true;
+	if (!hps_coord_all_reported(c))
+		return HPS_OK;
+	c->phase = PHASE_SAVING;
+	clear_reports(c);
+	for (size_t i = 0; i < c->n_peers && st == HPS_OK; i++)
+		if (!c->peer[i].work && !c->peer[i].left)
+			st = hps_coord_tell(c, &c->peer[i], HPS_CTL_SAVE, NULL, out, err);
+	return st;
+}
+
+static enum hps_status leave_if_saved(struct hps_coord *c, struct hps_outbox *out,
+				      struct hps_err *err)
+{
+	if (!c->self_saved)
+		return HPS_OK;
+	for (size_t i = 0; i < c->n_peers; i++)
+		if (!c->peer[i].work && !c->peer[i].left && !c->peer[i].reported)
+			return HPS_OK;
+	c->phase = PHASE_LEAVING;
+	return hps_coord_say_done(c, out, err);
+}
+
+static void add_table(struct hps_coord_table *sum, const struct hps_coord_table *t)
+{
+	sum->rows += t->rows;
+	sum->bytes += t->bytes;
+	sum->refused += t->refused;
+}
+
+enum hps_status hps_coord_saved(struct hps_coord *c, const char *path,
+				const struct hps_coord_table *table, double now_s,
+				struct hps_outbox *out, struct hps_err *err)
+{
+	(void)now_s;
+	if (c->phase != PHASE_SAVING || c->self_saved)
+		return HPS_OK;
+	if (path) {
+		c->saved = hps_strdup(path, err);
+		if (!c->saved)
+			return HPS_MEMORY;
+	}
+	for (uint32_t i = 0; i < c->job->model.n_tables; i++)
+		add_table(&c->table[i], &table[i]);
+	c->self_saved = true;
+	return leave_if_saved(c, out, err);
+}
+
+enum hps_status hps_coord_took_saved(struct hps_coord *c, struct peer *p,
+				     const struct hps_doc *body, struct hps_outbox *out,
+				     struct hps_err *err)
+{
+	struct hps_at root = hps_at_root(body, "saved"), list = hps_at_member(&root, "tables");
+
+	if (c->phase != PHASE_SAVING || p->work || p->reported)
+		return hps_err_set(err, HPS_NET, "has saved what it was not asked to");
+	if (hps_at_array(&list, err) || hps_at_count(&list) != c->job->model.n_tables)
+		return hps_err_set(err, HPS_NET, "saved: expected %u tables",
+				   c->job->model.n_tables);
+	for (uint32_t i = 0; i < c->job->model.n_tables; i++) {
+		struct hps_at at = hps_at_item(&list, i);
+		struct hps_coord_table t;
+
+		if (hps_coord_u64(at.node, "rows", &t.rows, err) ||
+		    hps_coord_u64(at.node, "bytes", &t.bytes, err) ||
+		    hps_coord_u64(at.node, "refused", &t.refused, err))
+			return HPS_NET;
+		add_table(&c->table[i], &t);
+	}
+	p->reported = true;
+	return leave_if_saved(c, out, err);
+}
+
+static struct hps_doc *tables_doc(const struct hps_coord *c)
+{
+	struct hps_doc *d = hps_doc_object();
+
+	for (uint32_t i = 0; d && i < c->job->model.n_tables; i++) {
+		struct hps_doc *t = hps_doc_object();
+
+		if (!t || hps_doc_put(t, "rows", hps_doc_u64(c->table[i].rows)) ||
+		    hps_doc_put(t, "bytes", hps_doc_u64(c->table[i].bytes)) ||
+		    hps_doc_put(t, "refused", hps_doc_u64(c->table[i].refused))) {
+			hps_doc_free(t);
+			hps_doc_free(d);
+			return NULL;
+		}
+		if (hps_doc_put(d, c->job->model.table[i].name, t)) {
+			hps_doc_free(d);
+			return NULL;
+		}
+	}
+	return d;
+}
+
+static int put_totals(const struct hps_coord *c, struct hps_doc *d)
+{
+	uint64_t skipped = 0;
+	bool rate = c->train_s > 0 && c->samples;
+
+	for (size_t i = 0; i < c->n_peers; i++)
+		skipped += c->peer[i].skipped_train + c->peer[i].skipped_test;
+	return hps_doc_put(d, "epochs", hps_doc_int(c->epochs_done)) ||
+	       hps_doc_put(d, "steps", hps_doc_u64(c->steps)) ||
+	       hps_doc_put(d, "samples", hps_doc_u64(c->samples)) ||
+	       hps_doc_put(d, "seconds", hps_doc_double(c->train_s)) ||
+	       hps_doc_put(d, "samples_per_s",
+			   rate ? hps_doc_double((double)c->samples / c->train_s)
+				: hps_doc_null()) ||
+	       hps_doc_put(d, "loss",
+			   c->epoch_samples
+				   ? hps_doc_double(c->epoch_loss / (double)c->epoch_samples)
+				   : hps_doc_null()) ||
+	       hps_doc_put(d, "skipped", hps_doc_u64(skipped));
+}
+
+enum hps_status hps_coord_say_done(struct hps_coord *c, struct hps_outbox *out, struct hps_err *err)
+{
+	struct hps_doc *d = hps_doc_object();
+
+	if (!d || put_totals(c, d) ||
+	    hps_doc_put(d, "saved", c->saved ? hps_doc_string(c->saved) : hps_doc_null()) ||
+	    (c->self_saved && hps_doc_put(d, "tables", tables_doc(c))) ||
+	    (c->interrupted && hps_doc_put(d, "interrupted", hps_doc_bool(true)))) {
+		hps_doc_free(d);
+		return hps_err_set(err, HPS_MEMORY, "out of memory");
+	}
+	return hps_coord_tell_all(c, false, HPS_CTL_DONE, d, out, err);
+}
