@@ -33,7 +33,7 @@
  *   a = sum OCT_l (1 - alpha_l) / B_o        b = sum OCT_l alpha_l / B_o
  *   c = 2 P / (B_o bw_t)                     (every unit moves all dense parameters: beta 0)
  *   d = 2 s / bw_t + (F + G at both cuts) / bw   (beta 1)
- *   With a measured scaling table, CT(k) = sum OCT_l scaling_l[k-1] / B_o instead, and k
+ *   With a measured scaling table, CT(k) = sum OCT_l / (scaling_l[k-1] B_o) instead (speeds), and k
  *   ends with the shortest table of the stage.
  *
  * Form `executor` (ours: whole micro-batches go to replicas):
@@ -265,6 +265,12 @@ void hps_cost_release(struct hps_cost *c);
  * their bandwidth counts). first_units: k_first, used by the executor form. */
 struct hps_stage_time hps_cost_stage(const struct hps_cost *c, uint32_t i, uint32_t j, uint32_t t,
 				     int left, int right, uint32_t first_units);
+/* The same without the cuts' transfers, and those: seconds a sample of the cut before layer
+ * `before` (L: none) for a stage on t whose neighbour there is on type `neighbour`. A planner
+ * adds them to d itself. */
+struct hps_stage_time hps_cost_stage_bare(const struct hps_cost *c, uint32_t i, uint32_t j,
+					  uint32_t t, uint32_t first_units);
+double hps_cost_cut(const struct hps_cost *c, uint32_t before, uint32_t t, int neighbour);
 double hps_stage_ct(const struct hps_cost *c, const struct hps_stage_time *s, uint32_t k);
 double hps_stage_dt(const struct hps_stage_time *s, uint32_t k);
 double hps_stage_et(const struct hps_cost *c, const struct hps_stage_time *s, uint32_t k);

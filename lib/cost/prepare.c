@@ -133,13 +133,13 @@ static enum hps_status fill_scaling(const struct hps_cost *c, struct hps_cost_ty
 
 				if (!isfinite(s) || s <= 0) {
 					hps_err_set(err, HPS_BAD_INPUT,
-						    "expected a scaling > 0 at %u units, got %g", k,
+						    "expected a speed > 0 at %u units, got %g", k,
 						    s);
 					hps_err_at(err, "profile: layer \"%s\" on type \"%s\"",
 						   c->profile->size[l].name, ct->name);
 					return HPS_BAD_INPUT;
 				}
-				v = (fixed + variable) * s;
+				v = (fixed + variable) / s;
 			}
 			row[l + 1] = row[l] + v;
 		}

@@ -9,7 +9,7 @@ static double over(double bytes, double bandwidth)
 	return bytes > 0 ? bytes / bandwidth : 0;
 }
 
-static double cut_time(const struct hps_cost *c, uint32_t before, uint32_t t, int neighbour)
+double hps_cost_cut(const struct hps_cost *c, uint32_t before, uint32_t t, int neighbour)
 {
 	double bw = c->type[t].bandwidth;
 
@@ -40,8 +40,8 @@ static void dense_terms(const struct hps_cost *c, struct hps_stage_time *s, doub
 	}
 }
 
-struct hps_stage_time hps_cost_stage(const struct hps_cost *c, uint32_t i, uint32_t j, uint32_t t,
-				     int left, int right, uint32_t first_units)
+struct hps_stage_time hps_cost_stage_bare(const struct hps_cost *c, uint32_t i, uint32_t j,
+					  uint32_t t, uint32_t first_units)
 {
 	const struct hps_cost_type *type = &c->type[t];
 	struct hps_stage_time s = { .type = t, .first = i, .last = j, .max_units = type->limit };
@@ -66,10 +66,18 @@ struct hps_stage_time hps_cost_stage(const struct hps_cost *c, uint32_t i, uint3
 			s.max_units = (uint32_t)most;
 	}
 	s.d = over(2 * sparse, fmin(type->bandwidth, c->ps.bandwidth));
-	s.d += cut_time(c, i, t, left) + cut_time(c, j + 1, t, right);
 	dense_terms(c, &s, c->params[j + 1] - c->params[i]);
 	s.mem_fixed = 3 * (c->params[j + 1] - c->params[i]);
 	*(c->opt.weak ? &s.mem_fixed : &s.mem_shared) += 2 * output * rows;
+	return s;
+}
+
+struct hps_stage_time hps_cost_stage(const struct hps_cost *c, uint32_t i, uint32_t j, uint32_t t,
+				     int left, int right, uint32_t first_units)
+{
+	struct hps_stage_time s = hps_cost_stage_bare(c, i, j, t, first_units);
+
+	s.d += hps_cost_cut(c, i, t, left) + hps_cost_cut(c, j + 1, t, right);
 	return s;
 }
 
@@ -192,7 +200,7 @@ struct hps_stage_load hps_cost_load(const struct hps_cost *c, const struct hps_s
 				     fmin(t->bandwidth, c->ps.bandwidth));
 		/* Each cut once: by the stage after it. */
 		if (left >= 0)
-			load.cores_s += cut_time(c, s->first, s->type, left);
+			load.cores_s += hps_cost_cut(c, s->first, s->type, left);
 	}
 	return load;
 }

@@ -14,7 +14,7 @@
  *                    than the floor where that is cheaper
  *   price per hour   a load that asks for the floor and pays nothing for more
  * Ties (relative HPS_TIE_EPS): the higher throughput, then fewer units, then fewer stages,
- * then the structure that is smaller by (last layer, type), stage by stage.
+ * then the one met first.
  *
  * Equal neighbouring types are legal (a cut is an extra stage); with `merge` (the papers'
  * rule) they are not.
@@ -68,21 +68,20 @@ struct hps_trial {
 			   * objective at its fastest * 10 * (1 + excess) */
 	double excess;	  /* how far off: floor / throughput - 1, plus units over a limit as a
 			   * share of it, plus memory over what there is as a share */
-	double throughput, price, cost;
+	double throughput, price, cost; /* samples a second, dollars an hour, dollars a sample */
 	uint32_t shards;
-	uint32_t units; /* all stages */
+	uint32_t units, stages; /* units: of all stages */
 };
 
-/* Settle units and shards of a structure: exact for evaluator `rate` (see settle.c for the
- * proof); for `step` the best of the vectors that the sweep visits, each counted by `step`.
- * stage[].units are outputs. An infeasible structure gets its fastest units within the
- * limits (1 each where even that is too many). Pure and thread-safe, allocates nothing but
- * for more than 64 stages (then HPS_MEMORY may come). */
+/* Settle units and shards of a structure: exact for evaluator `rate` (proof in settle.c); for
+ * `step` the best of the vectors that the sweep visits, each scored by `step`. stage[].units are
+ * outputs. An infeasible structure gets its fastest units within the limits (1 each where even
+ * that is too many). Thread-safe; allocates only beyond 64 stages (then HPS_MEMORY may come). */
 enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
 			   struct hps_trial *out, struct hps_err *err);
 /* The same for units that are given (fixed:): shards alone are settled. */
-enum hps_status hps_score(const struct hps_problem *p, const struct hps_span *stage,
-			  uint32_t n_stages, struct hps_trial *out, struct hps_err *err);
+void hps_score(const struct hps_problem *p, const struct hps_span *stage, uint32_t n_stages,
+	       struct hps_trial *out);
 /* Is a better than b by objective and ties? Infeasible ones by `graded`. */
 bool hps_trial_better(const struct hps_trial *a, const struct hps_trial *b);
 
@@ -118,7 +117,8 @@ struct hps_search {
 	uint64_t evaluations, max_evaluations;
 	double deadline; /* by hooks.now; INFINITY = none */
 	bool interrupted;
-	double bound; /* a method that knows one sets it; 0 = none */
+	bool has_bound; /* a method that knows one sets both */
+	double bound;
 };
 enum hps_status hps_search_init(struct hps_search *s, const struct hps_problem *p,
 				uint64_t default_evaluations, struct hps_err *err);
@@ -127,8 +127,11 @@ bool hps_search_more(struct hps_search *s);
 /* A structure with `merge` on and equal neighbours is joined first: stage and *n change. */
 enum hps_status hps_search_try(struct hps_search *s, struct hps_span *stage, uint32_t *n,
 			       struct hps_trial *out, struct hps_err *err);
-/* Move the best into out. HPS_NO with the reason (hps_explain_no) if none is feasible; out
- * then holds the least infeasible one. Releases s in every case. */
+/* Keep this structure with these units, already scored, if it is the best so far. */
+void hps_search_offer(struct hps_search *s, const struct hps_span *stage, uint32_t n,
+		      const struct hps_trial *trial);
+/* Move the best into out. If none is feasible: HPS_NO, err says what binds the least infeasible
+ * one and how fast it is, out holds it. Releases s in every case. */
 enum hps_status hps_search_finish(struct hps_search *s, struct hps_solution *out,
 				  struct hps_err *err);
 void hps_search_release(struct hps_search *s);

@@ -1,0 +1,54 @@
+/* Which methods are there, and which one does a word name? */
+#include <string.h>
+#include "plan/exact.h"
+#include "plan/plan_int.h"
+
+static const struct hps_method exact = {
+	"exact", "exact", "the proven optimum (exact.h)", false, hps_plan_exact,
+};
+static const struct hps_method brute = {
+	"brute", "brute", "every structure; small problems only", false, hps_plan_brute,
+};
+static const struct hps_method heuristic = {
+	"heuristic", "heuristic",
+	"layers with sparse rows on the cheapest CPU type, all others on the fastest type", false,
+	hps_plan_heuristic,
+};
+static const struct hps_method all = {
+	"all", "all:TYPE", "every layer on one type", true, hps_plan_all,
+};
+static const struct hps_method fixed = {
+	"fixed", "fixed:TYPE*N[@FIRST-LAST]|...", "these stages; cuts not given are chosen", true,
+	hps_plan_fixed,
+};
+
+static const struct hps_method *const methods[] = { &exact, &brute, &heuristic,
+						    &all,   &fixed, NULL };
+
+const struct hps_method *const *hps_methods(void)
+{
+	return methods;
+}
+
+const struct hps_method *hps_method_find(const char *word, const char **arg, struct hps_err *err)
+{
+	const char *colon = strchr(word, ':');
+	size_t len = colon ? (size_t)(colon - word) : strlen(word);
+	struct hps_buf list = { .max = 400 };
+
+	for (size_t i = 0; methods[i]; i++) {
+		const struct hps_method *m = methods[i];
+
+		if (strlen(m->name) == len && !memcmp(m->name, word, len) &&
+		    m->has_arg == (colon && colon[1])) {
+			*arg = colon ? colon + 1 : "";
+			return m;
+		}
+		if (hps_buf_printf(&list, NULL, "%s%s", i ? ", " : "", m->synopsis))
+			break;
+	}
+	hps_err_set(err, HPS_USAGE, "unknown method \"%s\"; methods are %s", word,
+		    list.data ? list.data : "");
+	hps_buf_release(&list);
+	return NULL;
+}
