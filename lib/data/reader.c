@@ -247,6 +247,7 @@ enum hps_status hps_reader_start(struct hps_reader *r, uint32_t epoch,
 	r->epoch = epoch;
 	r->filled = r->taken = r->given = 0;
 	r->failed = HPS_OK;
+	r->rows = UINT64_MAX;
 	atomic_store(&r->skipped, 0);
 	r->running = true;
 	st = hps_thread_start(&r->scanner, "hps-scan", hps_reader_scan, r, err);
@@ -351,6 +352,8 @@ enum hps_status hps_reader_next(struct hps_reader *r, struct hps_batch **out, bo
 		*at_end = j->at_end;
 		if (j->last)
 			return HPS_OK;
+		if (j->at_end)
+			r->rows = j->rows;
 		r->failed = settle(r, j, &r->failure);
 	}
 	if (r->failed != HPS_OK) {
@@ -379,6 +382,11 @@ void hps_reader_give_back(struct hps_reader *r, struct hps_batch *b)
 	node->next = r->spare;
 	r->spare = node;
 	pthread_mutex_unlock(&r->lock);
+}
+
+uint64_t hps_reader_rows(const struct hps_reader *r)
+{
+	return r->rows;
 }
 
 uint64_t hps_reader_skipped(const struct hps_reader *r)

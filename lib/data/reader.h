@@ -70,6 +70,9 @@ enum hps_status hps_reader_start(struct hps_reader *r, uint32_t epoch,
  * ends the epoch, later calls repeat it. One thread. */
 enum hps_status hps_reader_next(struct hps_reader *r, struct hps_batch **out, bool *at_end,
 				struct hps_err *err);
+/* The number of rows of the epoch's data (lines in the range used), known once a batch came with
+ * *at_end; UINT64_MAX before. The thread of hps_reader_next. */
+uint64_t hps_reader_rows(const struct hps_reader *r);
 /* Any thread. */
 void hps_reader_give_back(struct hps_reader *r, struct hps_batch *b);
 /* Stop the epoch (drops what was parsed ahead; batches taken stay valid). Also the way to

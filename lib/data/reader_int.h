@@ -30,6 +30,7 @@ struct hps_job {
 	struct hps_chunk **chunk; /* n_chunks held */
 	size_t n_chunks, cap_chunks;
 	bool at_end;
+	uint64_t rows; /* at_end: of all the data */
 	bool last; /* no batch: the caller wants nothing more, or it failed */
 	enum hps_status status; /* after all its lines */
 	struct hps_err err;
@@ -65,6 +66,7 @@ struct hps_reader {
 	_Atomic uint64_t skipped;
 	struct hps_batch_node *spare;
 	/* the caller's thread only */
+	uint64_t rows; /* of the data; UINT64_MAX: not yet known */
 	enum hps_status failed;
 	struct hps_err failure;
 };

@@ -229,6 +229,7 @@ static bool fill(struct scan *s, struct hps_job *j)
 		if (j->status == HPS_OK)
 			s->pending = load(s, &s->err);
 		j->at_end = s->ended && j->end >= s->row;
+		j->rows = s->row;
 	}
 	return !j->last && j->status == HPS_OK;
 }
