@@ -21,7 +21,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 	-Wno-unused-parameter -Wno-format-truncation \
 	-Wno-missing-field-initializers
 ifdef DEV
-WARN += -Werror -Wundef -Wformat=2 -Wwrite-strings -Wnull-dereference -Wold-style-definition
+WARN += -Werror -Wundef -Wformat=2 -Wno-format-nonliteral -Wold-style-definition
 endif
 
 CPPFLAGS_ALL := -D_GNU_SOURCE -Ilib $(CPPFLAGS)

@@ -1,6 +1,7 @@
 /* Did everything that was written to standard output arrive? */
 #include <errno.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include "base/out.h"
 
 static enum hps_status cannot_write(struct hps_err *err)
@@ -23,12 +24,13 @@ enum hps_status hps_out_write(const void *data, size_t len, struct hps_err *err)
 
 enum hps_status hps_out_close(struct hps_err *err)
 {
-	int before = ferror(stdout), rc;
+	int before = ferror(stdout), pending = __fpending(stdout) != 0, rc;
 
 	errno = 0;
 	rc = fclose(stdout);
-	/* A command started with standard output closed that wrote nothing is fine. */
-	if (rc && errno == EBADF && !before)
+	/* A command started with standard output closed that wrote nothing is fine (the rule
+	 * of gnulib's close_stdout). */
+	if (rc && errno == EBADF && !before && !pending)
 		return HPS_OK;
 	if (rc || before)
 		return cannot_write(err);

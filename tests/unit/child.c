@@ -1,9 +1,4 @@
 /* Child processes and scratch directories for unit tests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <ftw.h>
 #include <poll.h>
@@ -13,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "child.h"
+#include "cm.h"
 
 /* Read both ends until both are closed, so that neither pipe fills up. */
 static void drain(int fds[2], char *text[2], size_t size)
