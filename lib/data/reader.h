@@ -48,7 +48,8 @@ struct hps_reader_opts {
 /* Which rows make a batch: the caller says, the parsers run ahead of it. Called from
  * the reader's own thread, in increasing order of *begin and without overlap (else
  * HPS_USAGE); false = nothing more. It may block, but must return false before
- * hps_reader_stop can end, and must not call the reader. */
+ * hps_reader_stop can end, and must not call the reader. ctx lives until the epoch is
+ * stopped. */
 struct hps_reader_wants {
 	bool (*next)(void *ctx, uint64_t *begin, uint64_t *end);
 	void *ctx;

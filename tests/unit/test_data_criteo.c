@@ -2,18 +2,14 @@
  * rule of preprocessing. */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/mem.h"
 #include "base/rng.h"
+#include "cm.h"
 #include "data/criteo.h"
 
 enum { SLOTS = 3, DENSE = 2, COLUMNS = 1 + DENSE + SLOTS };

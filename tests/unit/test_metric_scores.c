@@ -1,17 +1,13 @@
 /* Metrics against counting pairs, against values worked out by hand, and in any order of
  * arrival. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/mem.h"
 #include "base/rng.h"
+#include "cm.h"
 #include "metric/metric.h"
 #include "metric/radix.h"
 
