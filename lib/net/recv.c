@@ -4,6 +4,7 @@
 #include "net.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ enum {
 	DROPS_A_CALL = 1000, /* refused messages after which a call that should not wait returns */
 	WARNINGS = 20,	     /* refused peers told of; an attacker must not fill the log */
 };
+#define UNKNOWN UINT32_MAX /* peer number of a connection not heard of before */
 
 /* One multipart message as it came. */
 struct parts {
@@ -146,12 +148,18 @@ static enum hps_status judge(struct hps_net *n, struct parts *p, uint32_t expect
 	return HPS_OK;
 }
 
-void hps_net_warn_refused(struct hps_net *n, uint32_t peer, const char *from, const char *why)
+static void warn_refused(struct hps_net *n, uint32_t peer, const char *from, const char *why)
 {
+	char who[32];
+
+	if (peer < HPS_PEER_ANON)
+		snprintf(who, sizeof(who), "node %u", peer);
+	else if (peer == UNKNOWN)
+		snprintf(who, sizeof(who), "a new peer");
+	else
+		snprintf(who, sizeof(who), "peer %u", peer - HPS_PEER_ANON);
 	if (n->warned++ < WARNINGS)
-		hps_warn("refused %s %u%s%s%s: %s", peer < HPS_PEER_ANON ? "node" : "peer",
-			 peer < HPS_PEER_ANON ? peer : peer - HPS_PEER_ANON,
-			 from && *from ? " (" : "", from ? from : "", from && *from ? ")" : "",
+		hps_warn("refused %s%s%s: %s", who, from && *from ? " at " : "", from ? from : "",
 			 why);
 	if (n->warned == WARNINGS)
 		hps_warn("further refused peers are not told");
@@ -192,16 +200,16 @@ static enum hps_status accept_parts(struct hps_net *n, struct hps_link *link, st
 		expect = link->node;
 	else if (c)
 		expect = c->peer < HPS_PEER_ANON ? c->peer : HPS_NODE_PROCESS;
+	if (!link && !p->id && !n->told_names) {
+		hps_warn("refused a peer that names its connection");
+		n->told_names = true;
+	}
 	if ((link && link->refused) || (c && c->refused) || (!link && !p->id))
 		goto out;
 	if (judge(n, p, expect, m, &why) != HPS_OK) {
 		const char *from = p->n ? zmq_msg_gets(&p->part[0], "Peer-Address") : NULL;
 
-		hps_net_warn_refused(n,
-				     link ? link->node
-				     : c  ? c->peer
-					  : HPS_PEER_ANON + n->conns.n,
-				     from, why.msg);
+		warn_refused(n, link ? link->node : c ? c->peer : UNKNOWN, from, why.msg);
 		if (link)
 			link->refused = true;
 		else if (c)
@@ -310,7 +318,7 @@ void hps_net_refuse(struct hps_net *n, uint32_t peer, const char *why)
 		peer < n->o.known_nodes && n->link_of[peer] ? &n->link[n->link_of[peer] - 1] : NULL;
 
 	if ((c && !c->refused) || (link && !link->refused))
-		hps_net_warn_refused(n, peer, NULL, why);
+		warn_refused(n, peer, NULL, why);
 	if (c)
 		c->refused = true;
 	if (link)
