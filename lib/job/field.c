@@ -1,6 +1,7 @@
 /* How is one member of a section read, checked and named? Numbers, names, arrays,
  * digests: the small readers that all sections share. */
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +15,24 @@ static bool skip(const struct hps_at *member, enum hps_presence p)
 	return p == HPS_OPTIONAL && hps_at_absent(member);
 }
 
+/* What is no integer >= min at all is told so; the ceiling is named only to what exceeds it. */
 enum hps_status hps_get_u64(const struct hps_at *at, const char *key, enum hps_presence p,
 			    uint64_t min, uint64_t max, uint64_t *out, struct hps_err *err)
 {
 	struct hps_at m = hps_at_member(at, key);
+	enum hps_status rc;
+	uint64_t v = 0;
 
 	if (skip(&m, p))
 		return HPS_OK;
-	return hps_at_u64(&m, min, max, out, err);
+	rc = hps_at_u64(&m, min, UINT64_MAX, &v, err);
+	if (rc)
+		return rc;
+	if (v > max)
+		return hps_at_expected(&m, err, "an integer from %" PRIu64 " to %" PRIu64, min,
+				       max);
+	*out = v;
+	return HPS_OK;
 }
 
 enum hps_status hps_get_u32(const struct hps_at *at, const char *key, enum hps_presence p,
