@@ -23,6 +23,8 @@ struct hps_backend {
 	/* The host may read and write device memory: ops without a slot here (gather,
 	 * scatter, cosine, losses) run on the host and need it; lib/nn asks first. */
 	bool host_memory;
+	/* What the products run on, for a person: "SkylakeX". A constant. */
+	const char *(*kernels)(void);
 
 	void *(*alloc)(size_t bytes, struct hps_err *err); /* 64-byte aligned, zeroed */
 	void (*release)(void *p);

@@ -1,6 +1,5 @@
 /* The CPU backend: matrix products by OpenBLAS (cblas_sgemm(3)), single-threaded, as one
- * compute thread is one unit of a plan; the rest by elementwise.c. The only file that
- * sees cblas.h.
+ * compute thread is one unit of a plan; the rest by elementwise.c.
  */
 #include "tensor/backend.h"
 
@@ -10,6 +9,7 @@
 #include <string.h>
 #include "base/mem.h"
 #include "tensor/cpu_int.h"
+#include "tensor/openblas_int.h"
 
 /* enum hps_device of lib/job, which lies above: a test holds the two equal. */
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1 };
@@ -21,7 +21,6 @@ static void *cpu_alloc(size_t bytes, struct hps_err *err)
 
 static enum hps_status cpu_copy(void *out, const void *in, size_t bytes, struct hps_err *err)
 {
-	(void)err;
 	if (bytes > 0)
 		memcpy(out, in, bytes);
 	return HPS_OK;
@@ -47,6 +46,7 @@ const struct hps_backend *hps_backend_openblas(void)
 		.abi = HPS_BACKEND_ABI,
 		.name = "openblas",
 		.host_memory = true,
+		.kernels = hps_openblas_kernels,
 		.alloc = cpu_alloc,
 		.release = free,
 		.upload = cpu_copy,
@@ -70,7 +70,8 @@ enum hps_status hps_backend_for(int device, const struct hps_backend **out, stru
 		*out = hps_backend_openblas();
 		return HPS_OK;
 	case DEVICE_CUDA:
-		hps_err_set(err, HPS_DEVICE, "no backend for device cuda: this hps has only openblas");
+		hps_err_set(err, HPS_DEVICE,
+			    "no backend for device cuda: this hps has only openblas");
 		hps_err_hint(err, "declare the type by another: \"like\": \"cpu\", \"speed\": 12, "
 				  "and place its stages on cpu to run them");
 		return HPS_DEVICE;
