@@ -48,7 +48,7 @@ SKIP ?=
 LIB_SRC := $(filter-out $(SKIP),$(sort $(wildcard lib/*/*.c)))
 CMD_SRC := $(filter-out $(SKIP),$(sort $(wildcard cmd/hps-*.c)))
 UNIT_SRC := $(filter-out $(SKIP),$(sort $(wildcard tests/unit/test_*.c)))
-UNIT_HELP := $(filter-out $(UNIT_SRC),$(sort $(wildcard tests/unit/*.c)))
+UNIT_HELP := $(filter-out tests/unit/test_% $(SKIP),$(sort $(wildcard tests/unit/*.c)))
 FUZZ_SRC := $(filter-out $(SKIP),$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCH_SRC := $(filter-out $(SKIP),$(sort $(wildcard tests/bench/bench_*.c)))
 # Programs that the bats files start beside the commands.

@@ -89,6 +89,21 @@ static int settle_integers(json_t *j)
 	return 0;
 }
 
+/* Turn jansson's error into ours. It leaves the text empty where memory ran out. */
+static enum hps_status explain(const json_error_t *e, struct hps_err *err)
+{
+	if (!e->text[0])
+		return hps_err_set(err, HPS_MEMORY, "cannot allocate the document");
+	if (json_error_code(e) == json_error_null_character)
+		hps_err_set(err, HPS_BAD_INPUT, "a string with a NUL character");
+	else
+		hps_err_set(err, HPS_BAD_INPUT, "not valid JSON: %s", e->text);
+	hps_err_at(err, "line %d, column %d", e->line, e->column);
+	if (json_error_code(e) == json_error_numeric_overflow && strstr(e->text, "integer"))
+		hps_err_hint(err, "integers beyond 2^53 are written as strings of digits");
+	return HPS_BAD_INPUT;
+}
+
 enum hps_status hps_doc_parse_json(const char *data, size_t len, json_t **out, struct hps_err *err)
 {
 	enum hps_status st = check_limits(data, len, err);
@@ -98,15 +113,8 @@ enum hps_status hps_doc_parse_json(const char *data, size_t len, json_t **out, s
 	if (st != HPS_OK)
 		return st;
 	j = json_loadb(data, len, JSON_REJECT_DUPLICATES, &e);
-	if (!j && json_error_code(&e) == json_error_out_of_memory)
-		return hps_err_set(err, HPS_MEMORY, "cannot allocate the document");
-	if (!j) {
-		hps_err_set(err, HPS_BAD_INPUT, "not valid JSON: %s", e.text);
-		hps_err_at(err, "line %d, column %d", e.line, e.column);
-		if (json_error_code(&e) == json_error_numeric_overflow)
-			hps_err_hint(err, "integers beyond 2^53 are written as strings of digits");
-		return HPS_BAD_INPUT;
-	}
+	if (!j)
+		return explain(&e, err);
 	if (settle_integers(j)) {
 		json_decref(j);
 		return hps_err_set(err, HPS_MEMORY, "cannot allocate the document");
