@@ -201,8 +201,9 @@ enum hps_status hps_get_array(const struct hps_at *at, const char *key, enum hps
 	if (rc)
 		return rc;
 	n = hps_at_count(place);
-	if (n < min && min == max)
-		return hps_at_error(place, err, "expected %zu elements, got %zu", min, n);
+	if (n != min && min == max)
+		return hps_at_error(place, err, "expected %zu element%s, got %zu", min,
+				    min == 1 ? "" : "s", n);
 	if (n < min)
 		return hps_at_error(place, err, "expected at least %zu element%s, got %zu", min,
 				    min == 1 ? "" : "s", n);
