@@ -10,20 +10,26 @@ static const struct hps_method brute = {
 	"brute", "brute", "every structure; small problems only", false, hps_plan_brute,
 };
 static const struct hps_method heuristic = {
-	"heuristic", "heuristic",
-	"layers with sparse rows on the cheapest CPU type, all others on the fastest type", false,
+	"heuristic",
+	"heuristic",
+	"layers with sparse rows on the cheapest CPU type, all others on the fastest type",
+	false,
 	hps_plan_heuristic,
 };
 static const struct hps_method all = {
 	"all", "all:TYPE", "every layer on one type", true, hps_plan_all,
 };
 static const struct hps_method fixed = {
-	"fixed", "fixed:TYPE*N[@FIRST-LAST]|...", "these stages; cuts not given are chosen", true,
+	"fixed",
+	"fixed:TYPE*N[@FIRST-LAST]|...",
+	"these stages; cuts not given are chosen",
+	true,
 	hps_plan_fixed,
 };
 
-static const struct hps_method *const methods[] = { &exact, &brute, &heuristic,
-						    &all,   &fixed, NULL };
+static const struct hps_method *const methods[] = {
+	&exact, &brute, &heuristic, &all, &fixed, NULL
+};
 
 const struct hps_method *const *hps_methods(void)
 {

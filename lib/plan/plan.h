@@ -31,6 +31,7 @@
 #include "job/job.h"
 
 enum hps_objective { HPS_COST_PER_SAMPLE, HPS_PRICE_PER_HOUR };
+const char *hps_objective_name(enum hps_objective o); /* as in the document */
 #define HPS_TIE_EPS 1e-9
 
 /* What a long search tells while it runs. */
@@ -124,6 +125,8 @@ enum hps_status hps_search_init(struct hps_search *s, const struct hps_problem *
 				uint64_t default_evaluations, struct hps_err *err);
 /* Evaluations left, time left, nobody asked to stop. Tells news now and then. */
 bool hps_search_more(struct hps_search *s);
+/* Asked to stop, or out of time: for the inside of a long evaluation. */
+bool hps_search_halted(struct hps_search *s);
 /* A structure with `merge` on and equal neighbours is joined first: stage and *n change. */
 enum hps_status hps_search_try(struct hps_search *s, struct hps_span *stage, uint32_t *n,
 			       struct hps_trial *out, struct hps_err *err);
@@ -176,10 +179,13 @@ enum { HPS_BRUTE_MAX = 2000000 };
 enum hps_status hps_plan_fastest(const struct hps_problem *p, struct hps_solution *out,
 				 struct hps_err *err);
 /* Why no plan meets the floor: sets err to HPS_NO with the layer, stage or limit that binds,
- * numbers, and the best throughput there is; returns HPS_NO (or HPS_MEMORY). */
-enum hps_status hps_explain_no(const struct hps_problem *p, struct hps_err *err);
+ * numbers, and the best throughput there is. fastest: hps_plan_fastest's answer, NULL if no plan
+ * fits at all. Returns HPS_NO. */
+enum hps_status hps_explain_no(const struct hps_problem *p, const struct hps_solution *fastest,
+			       struct hps_err *err);
 
 /* --- to and from the document --- */
+/* plan owns all it points to: hps_plan_release. */
 enum hps_status hps_plan_of_solution(const struct hps_problem *p, const struct hps_solution *s,
 				     const char *method, struct hps_plan *plan,
 				     struct hps_err *err);

@@ -17,6 +17,22 @@ static inline double hps_floor_tau(const struct hps_problem *p)
 	return p->floor > 0 ? 1 / p->floor : INFINITY;
 }
 
+/* a < b, and no tie. */
+static inline bool hps_lower(double a, double b)
+{
+	return isinf(b) ? a < b : a < b - fabs(b) * HPS_TIE_EPS;
+}
+
+/* One vector of units, with the least shards for a tau. */
+struct hps_vector {
+	double cycle, price;	     /* rate */
+	double dense_bytes, cores_s; /* sums over stages */
+	uint32_t shards, units;
+};
+/* time[i] must be the stages' times for stage[0].units. false if its cycle is above tau. */
+bool hps_vector_at(const struct hps_cost *c, const struct hps_span *stage,
+		   const struct hps_stage_time *time, uint32_t n, double tau, struct hps_vector *v);
+
 /* Least of k ET(k) over k >= from: what a stage adds at least to price * cycle, per price. */
 double hps_stage_weight(const struct hps_cost *c, const struct hps_stage_time *s, uint32_t from);
 

@@ -42,19 +42,20 @@ void hps_search_release(struct hps_search *s)
 	memset(s, 0, sizeof(*s));
 }
 
+bool hps_search_halted(struct hps_search *s)
+{
+	const struct hps_plan_hooks *h = &s->problem->hooks;
+
+	if (!s->interrupted && h->stop && h->stop(h->arg))
+		s->interrupted = true;
+	return s->interrupted || (isfinite(s->deadline) && h->now(h->arg) >= s->deadline);
+}
+
 bool hps_search_more(struct hps_search *s)
 {
 	const struct hps_plan_hooks *h = &s->problem->hooks;
 
-	if (s->interrupted)
-		return false;
-	if (h->stop && h->stop(h->arg)) {
-		s->interrupted = true;
-		return false;
-	}
-	if (s->max_evaluations && s->evaluations >= s->max_evaluations)
-		return false;
-	if (isfinite(s->deadline) && h->now(h->arg) >= s->deadline)
+	if (hps_search_halted(s) || (s->max_evaluations && s->evaluations >= s->max_evaluations))
 		return false;
 	if (h->news) {
 		struct hps_plan_news news = {

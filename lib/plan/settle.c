@@ -26,22 +26,17 @@ double hps_stage_weight(const struct hps_cost *c, const struct hps_stage_time *s
 	return least;
 }
 
-static bool lower(double a, double b)
-{
-	return a < b - fabs(b) * HPS_TIE_EPS;
-}
-
 bool hps_trial_better(const struct hps_trial *a, const struct hps_trial *b)
 {
 	if (a->feasible != b->feasible)
 		return a->feasible;
-	if (lower(a->graded, b->graded))
+	if (hps_lower(a->graded, b->graded))
 		return true;
-	if (lower(b->graded, a->graded))
+	if (hps_lower(b->graded, a->graded))
 		return false;
-	if (lower(b->throughput, a->throughput))
+	if (hps_lower(b->throughput, a->throughput))
 		return true;
-	if (lower(a->throughput, b->throughput))
+	if (hps_lower(a->throughput, b->throughput))
 		return false;
 	return a->units != b->units ? a->units < b->units : a->stages < b->stages;
 }
@@ -83,12 +78,6 @@ void hps_trial_of_schedule(const struct hps_problem *p, const struct hps_schedul
 	out->graded =
 		(p->objective == HPS_PRICE_PER_HOUR ? r.price : out->cost) * 10 * (1 + out->excess);
 }
-
-/* One vector of units at a tau. */
-struct vector {
-	double cycle, price, dense_bytes;
-	uint32_t shards, units;
-};
 
 struct settling {
 	const struct hps_problem *p;
@@ -168,39 +157,41 @@ static bool limits_hold(const struct settling *s)
 	return true;
 }
 
-/* The vector of units now in stage[]: shards for tau, cycle, price. */
-static bool complete_vector(struct settling *s, double tau, struct vector *v)
+bool hps_vector_at(const struct hps_cost *c, const struct hps_span *stage,
+		   const struct hps_stage_time *time, uint32_t n, double tau, struct hps_vector *v)
 {
-	const struct hps_cost *c = s->p->cost;
-	double cores = 0;
-
 	memset(v, 0, sizeof(*v));
-	for (uint32_t i = 0; i < s->n; i++) {
-		uint32_t k = s->stage[i].units;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = stage[i].units;
 		struct hps_stage_load load =
-			hps_cost_load(c, &s->time[i], i ? (int)s->stage[i - 1].type : -1, k);
+			hps_cost_load(c, &time[i], i ? (int)stage[i - 1].type : -1, k);
 
-		cores += load.cores_s;
+		v->cores_s += load.cores_s;
 		v->dense_bytes += load.dense_bytes;
-		v->cycle = fmax(v->cycle, hps_stage_et(c, &s->time[i], k));
-		v->price += c->type[s->stage[i].type].price * k;
+		v->cycle = fmax(v->cycle, hps_stage_et(c, &time[i], k));
+		v->price += c->type[stage[i].type].price * k;
 		v->units += k;
 	}
 	if (!hps_cost_shards(c, v->dense_bytes, tau, &v->shards))
 		return false;
 	v->price += c->ps.price * v->shards;
 	v->cycle = fmax(v->cycle, hps_cost_ps_time(c, v->dense_bytes, v->shards));
-	v->cycle = fmax(v->cycle, hps_cost_cores_time(c, cores, v->dense_bytes));
+	v->cycle = fmax(v->cycle, hps_cost_cores_time(c, v->cores_s, v->dense_bytes));
 	return v->cycle <= tau * (1 + HPS_TIME_EPS);
 }
 
-static bool vector_at(struct settling *s, double tau, uint32_t *first, struct vector *v)
+static bool complete_vector(struct settling *s, double tau, struct hps_vector *v)
+{
+	return hps_vector_at(s->p->cost, s->stage, s->time, s->n, tau, v);
+}
+
+static bool vector_at(struct settling *s, double tau, uint32_t *first, struct hps_vector *v)
 {
 	return least_units(s, tau, first) && limits_hold(s) && complete_vector(s, tau, v);
 }
 
 /* What this vector and every later one costs at least: by objective. */
-static double rest_bound(const struct settling *s, const struct vector *v)
+static double rest_bound(const struct settling *s, const struct hps_vector *v)
 {
 	const struct hps_cost *c = s->p->cost;
 	double sum = 0;
@@ -214,7 +205,7 @@ static double rest_bound(const struct settling *s, const struct vector *v)
 	return sum / 3600;
 }
 
-static void score_vector(struct settling *s, const struct vector *v, struct hps_trial *t)
+static void score_vector(struct settling *s, const struct hps_vector *v, struct hps_trial *t)
 {
 	if (s->p->cost->opt.evaluator == HPS_EVAL_STEP) {
 		struct hps_schedule sched = { s->stage, s->n, v->shards };
@@ -237,12 +228,12 @@ static bool sweep(struct settling *s, struct hps_trial *best)
 	double tau = hps_floor_tau(s->p);
 	bool step = s->p->cost->opt.evaluator == HPS_EVAL_STEP, found = false;
 	uint32_t first = 1, visits = 0;
-	struct vector v;
+	struct hps_vector v;
 
 	while (vector_at(s, tau, &first, &v)) {
 		struct hps_trial t;
 
-		if (found && lower(best->objective, rest_bound(s, &v)))
+		if (found && hps_lower(best->objective, rest_bound(s, &v)))
 			break;
 		score_vector(s, &v, &t);
 		if (t.feasible && (!found || hps_trial_better(&t, best))) {
@@ -265,7 +256,7 @@ static bool fastest(struct settling *s, struct hps_trial *out)
 {
 	double low = 0, high;
 	uint32_t first = 1;
-	struct vector v, best;
+	struct hps_vector v, best;
 
 	if (!vector_at(s, INFINITY, &first, &v))
 		return false;
@@ -295,7 +286,7 @@ static void hopeless(struct settling *s, struct hps_trial *out)
 {
 	const struct hps_cost *c = s->p->cost;
 	double over = 0;
-	struct vector v;
+	struct hps_vector v;
 
 	for (uint32_t i = 0; i < s->n; i++)
 		s->stage[i].units = 1;
