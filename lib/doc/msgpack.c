@@ -37,7 +37,7 @@ static int pack(msgpack_packer *pk, const json_t *j, int depth, struct sink *s)
 	json_t *v;
 	size_t i;
 
-	if (depth > HPS_DOC_MAX_DEPTH) {
+	if ((json_is_object(j) || json_is_array(j)) && depth >= HPS_DOC_MAX_DEPTH) {
 		s->st = hps_err_set(s->err, HPS_BAD_INPUT, "nested deeper than %d levels",
 				    HPS_DOC_MAX_DEPTH);
 		return -1;
@@ -75,13 +75,11 @@ static int pack(msgpack_packer *pk, const json_t *j, int depth, struct sink *s)
 
 enum hps_status hps_doc_to_msgpack(const struct hps_doc *d, struct hps_buf *b, struct hps_err *err)
 {
-	const json_t *j = hps_doc_json(d);
 	struct sink s = { b, err, HPS_OK };
 	msgpack_packer pk;
 
 	msgpack_packer_init(&pk, &s, to_sink);
-	/* A scalar sits inside no container; a container at the root is level 1. */
-	pack(&pk, j, json_is_object(j) || json_is_array(j) ? 1 : 0, &s);
+	pack(&pk, hps_doc_json(d), 0, &s);
 	return s.st;
 }
 
