@@ -913,7 +913,7 @@ static void bad_requests_are_refused(void **state)
 	refuse(w, &m, "not a request");
 	m = req(w, HPS_MSG_PULL, 0), m.head.step = HPS_PS_AHEAD + 1;
 	refuse(w, &m, "far from step 0");
-	m = req(w, HPS_MSG_PULL, 0), m.n_frames = 1;
+	m = req(w, HPS_MSG_PULL, 0), assert_int_equal(hps_msg_copy(&m, "", 0, NULL), HPS_OK);
 	refuse(w, &m, "frames");
 	m = req(w, HPS_MSG_PUSH, 0), m.head.mb = 1;
 	refuse(w, &m, "not replica 0's");
