@@ -30,17 +30,16 @@ static void backward(struct hps_pass *p, const struct hps_node *n, const float *
 	const struct hps_edge *x = n->edge;
 	const float *w = params + n->param;
 	float *dw = grads + n->param;
+	float *db = n->layer->bias ? dw + (size_t)x->cols * n->layer->units : NULL;
 	int rows = (int)p->rows, units = (int)n->layer->units, in = (int)x->cols;
 	int ldg = (int)n->grad.ld;
 	float *dy = hps_write(p, &n->grad);
 
 	be->act_grad(dy, ldg, hps_read(p, &n->value), (int)n->value.ld, rows, units,
-		     (enum hps_act_fn)n->layer->act);
-	/* dW += x' dy; db += column sums of dy; dx = dy W' */
+		     (enum hps_act_fn)n->layer->act, db);
+	/* dW += x' dy; dx = or += dy W' */
 	be->gemm(true, false, in, units, rows, 1.0f, hps_read(p, &x->value), (int)x->value.ld, dy,
 		 ldg, 1.0f, dw, units);
-	if (n->layer->bias)
-		be->col_sum(dy, rows, units, ldg, dw + (size_t)x->cols * n->layer->units);
 	if (x->wants_grad)
 		be->gemm(false, true, rows, in, units, 1.0f, dy, ldg, w, units,
 			 x->adds ? 1.0f : 0.0f, hps_write(p, &x->grad), (int)x->grad.ld);

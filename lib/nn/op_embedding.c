@@ -38,16 +38,31 @@ void hps_lookup_begin(struct hps_pass *p, const struct hps_node *n)
 	u->n_unique = hps_dedup(u->key, p->rows * u->keys, u->index, p->hash);
 }
 
+/* Rows are a few floats long: copies of fixed size instead of a call for each. */
+static inline void copy_row(float *restrict out, const float *restrict row, uint32_t dim)
+{
+	uint32_t d = 0;
+
+	for (; dim - d >= 8; d += 8)
+		memcpy(out + d, row + d, 8 * sizeof(*out));
+	if (dim - d >= 4) {
+		memcpy(out + d, row + d, 4 * sizeof(*out));
+		d += 4;
+	}
+	if (dim - d >= 2) {
+		memcpy(out + d, row + d, 2 * sizeof(*out));
+		d += 2;
+	}
+	if (d < dim)
+		out[d] = row[d];
+}
+
 /* One sample: rows side by side. */
 HPS_HOT static void gather_concat(float *restrict out, const float *restrict unique,
 				  const uint32_t *restrict index, uint32_t keys, uint32_t dim)
 {
-	for (uint32_t k = 0; k < keys; k++, out += dim) {
-		const float *row = unique + (size_t)index[k] * dim;
-
-		for (uint32_t d = 0; d < dim; d++)
-			out[d] = row[d];
-	}
+	for (uint32_t k = 0; k < keys; k++, out += dim)
+		copy_row(out, unique + (size_t)index[k] * dim, dim);
 }
 
 /* One sample: their sum, keys in order, divided by `over`. */

@@ -38,11 +38,10 @@ struct hps_backend {
 	/* y (m, n) = act(y + bias), bias (n) or NULL. In place. sigmoid and tanh stay within
 	 * 4 ulp of the exact value. */
 	void (*bias_act)(float *y, const float *bias, int m, int n, int ld, enum hps_act_fn act);
-	/* dz (m, n) = dy * act'(y), from the activation's output y; in place on dy. */
+	/* dz (m, n) = dy * act'(y), from the activation's output y; in place on dy. And db (n),
+	 * unless NULL, += the column sums of dz, rows in ascending order. */
 	void (*act_grad)(float *dy, int ldd, const float *y, int ldy, int m, int n,
-			 enum hps_act_fn act);
-	/* db (n) += column sums of dz (m, n), rows in ascending order. */
-	void (*col_sum)(const float *dz, int m, int n, int ld, float *db);
+			 enum hps_act_fn act, float *db);
 	/* out (m, n) = or += in (m, n), each with its leading dimension. */
 	void (*copy2d)(float *out, int ldo, const float *in, int ldi, int m, int n, bool add);
 };

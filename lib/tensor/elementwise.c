@@ -1,4 +1,5 @@
-/* The CPU's elementwise kernels: bias with activation, its gradient, column sums, copies.
+/* The CPU's elementwise kernels: bias with activation, its gradient with
+ * column sums, copies.
  * Loops are plain C that the compiler turns into vector code; every element's arithmetic
  * keeps its written order, so each clone returns the same bits.
  */
@@ -46,8 +47,6 @@ HPS_HOT static void tanh_row(float *y, int n)
 
 static void linear_row(float *y, int n)
 {
-	(void)y;
-	(void)n;
 }
 
 void hps_cpu_bias_act(float *y, const float *bias, int m, int n, int ld, enum hps_act_fn act)
@@ -68,6 +67,23 @@ void hps_cpu_bias_act(float *y, const float *bias, int m, int n, int ld, enum hp
 			add_bias(y, bias, n);
 		row[act](y, n);
 	}
+}
+
+/* --- sums --- */
+
+HPS_HOT static void add_row(float *restrict out, const float *restrict in, int n)
+{
+	for (int j = 0; j < n; j++)
+		out[j] += in[j];
+}
+
+/* Four rows a pass over out: a quarter of its loads and stores, the same order of sums. */
+HPS_HOT static void add_4rows(float *restrict out, const float *restrict in, size_t ld, int n)
+{
+	const float *r0 = in, *r1 = in + ld, *r2 = in + 2 * ld, *r3 = in + 3 * ld;
+
+	for (int j = 0; j < n; j++)
+		out[j] = (((out[j] + r0[j]) + r1[j]) + r2[j]) + r3[j];
 }
 
 /* --- dy *= act'(y) --- */
@@ -92,47 +108,31 @@ HPS_HOT static void tanh_grad(float *restrict dy, const float *restrict y, int n
 		dy[j] *= (1.0f - y[j]) * (1.0f + y[j]);
 }
 
+static void linear_grad(float *dy, const float *y, int n)
+{
+}
+
+/* Four rows at a time, so that they are summed while they are in the first-level cache. */
 void hps_cpu_act_grad(float *dy, int ldd, const float *y, int ldy, int m, int n,
-		      enum hps_act_fn act)
+		      enum hps_act_fn act, float *db)
 {
 	static void (*const row[])(float *, const float *, int) = {
-		[HPS_FN_LINEAR] = NULL,
+		[HPS_FN_LINEAR] = linear_grad,
 		[HPS_FN_RELU] = relu_grad,
 		[HPS_FN_SIGMOID] = sigmoid_grad,
 		[HPS_FN_TANH] = tanh_grad,
 	};
+	const float *from = dy;
 
-	if (!row[act])
-		return;
-	for (int i = 0; i < m; i++, dy += ldd, y += ldy)
+	for (int i = 0; i < m; i++, dy += ldd, y += ldy) {
 		row[act](dy, y, n);
-}
-
-/* --- sums and copies --- */
-
-HPS_HOT static void add_row(float *restrict out, const float *restrict in, int n)
-{
-	for (int j = 0; j < n; j++)
-		out[j] += in[j];
-}
-
-/* Four rows a pass over db: a quarter of its loads and stores, the same order of sums. */
-HPS_HOT static void add_4rows(float *restrict out, const float *restrict in, size_t ld, int n)
-{
-	const float *r0 = in, *r1 = in + ld, *r2 = in + 2 * ld, *r3 = in + 3 * ld;
-
-	for (int j = 0; j < n; j++)
-		out[j] = (((out[j] + r0[j]) + r1[j]) + r2[j]) + r3[j];
-}
-
-void hps_cpu_col_sum(const float *dz, int m, int n, int ld, float *db)
-{
-	int i = 0;
-
-	for (; m - i >= 4; i += 4, dz += 4 * (size_t)ld)
-		add_4rows(db, dz, (size_t)ld, n);
-	for (; i < m; i++, dz += ld)
-		add_row(db, dz, n);
+		if (db && i % 4 == 3) {
+			add_4rows(db, from, (size_t)ldd, n);
+			from += 4 * (size_t)ldd;
+		}
+	}
+	for (int i = m - m % 4; db && i < m; i++, from += ldd)
+		add_row(db, from, n);
 }
 
 void hps_cpu_copy2d(float *out, int ldo, const float *in, int ldi, int m, int n, bool add)

@@ -54,7 +54,6 @@ const struct hps_backend *hps_backend_openblas(void)
 		.gemm = cpu_gemm,
 		.bias_act = hps_cpu_bias_act,
 		.act_grad = hps_cpu_act_grad,
-		.col_sum = hps_cpu_col_sum,
 		.copy2d = hps_cpu_copy2d,
 	};
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
