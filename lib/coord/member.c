@@ -79,6 +79,11 @@ enum hps_status hps_member_say(struct hps_member *m, enum hps_control kind, stru
 	return st;
 }
 
+bool hps_member_in(const struct hps_member *m)
+{
+	return m->welcome;
+}
+
 static enum hps_status say_join(struct hps_member *m, struct hps_outbox *out, struct hps_err *err)
 {
 	struct hps_doc *d = hps_doc_object(), *nodes = hps_doc_array();

@@ -52,6 +52,8 @@ enum hps_status hps_member_message(struct hps_member *m, struct hps_msg *msg, do
  * or the coordinator is gone; err names it. */
 enum hps_status hps_member_tick(struct hps_member *m, double now_s, struct hps_outbox *out,
 				struct hps_err *err);
+/* Has the coordinator let it in? */
+bool hps_member_in(const struct hps_member *m);
 /* Say something; body taken (NULL: none). */
 enum hps_status hps_member_say(struct hps_member *m, enum hps_control kind, struct hps_doc *body,
 			       struct hps_outbox *out, struct hps_err *err);

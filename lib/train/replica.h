@@ -29,8 +29,8 @@
  * units of compute with hps_replica_work, and gets messages in an outbox and events by callback.
  * One thread owns a replica. Errors: any status but HPS_OK ends the job; err names the place.
  *
- * Borrowed frames: a FORWARD's frames lie in the replica until its BACKWARD came; so free the
- * sockets before the replica.
+ * Frames in the outbox may lie in the replica: send the outbox (hps_net_send copies them)
+ * before the next call. The callbacks must not call the replica.
  */
 #ifndef HPS_TRAIN_REPLICA_H
 #define HPS_TRAIN_REPLICA_H
@@ -74,13 +74,13 @@ struct hps_order {
 /* --- what it tells --- */
 
 enum hps_replica_event_kind {
-	HPS_REPLICA_LOSS,	/* last stage, a micro-batch: epoch, step, mb, loss, count */
-	HPS_REPLICA_SCORES,	/* last stage, evaluation: epoch, step, mb, count, row, score, label */
-	HPS_REPLICA_LEASE,	/* asp, first stage: one more chunk is wanted */
+	HPS_REPLICA_LOSS,   /* last stage, a micro-batch: epoch, step, mb, loss, count */
+	HPS_REPLICA_SCORES, /* last stage, evaluation: epoch, step, mb, count, row, score, label */
+	HPS_REPLICA_LEASE,  /* asp, first stage: one more chunk is wanted */
 	HPS_REPLICA_EPOCH_DONE, /* all its work of the epoch is done and, in asp, applied;
 				 * step: the first of the next epoch (asp: 0) */
 	HPS_REPLICA_EVAL_DONE,
-	HPS_REPLICA_HELD,	/* step: the first it has not begun */
+	HPS_REPLICA_HELD, /* step: the first it has not begun */
 	HPS_REPLICA_FINISHED,
 };
 
@@ -88,18 +88,19 @@ struct hps_replica_event {
 	enum hps_replica_event_kind kind;
 	uint32_t epoch, mb, count;
 	uint64_t step;
-	double loss; /* sum over count samples */
+	double loss;	     /* sum over count samples */
 	const uint64_t *row; /* borrowed for the call */
 	const float *score, *label;
 };
 
 struct hps_replica_opts {
-	const struct hps_job *job; /* model, deployment; borrowed, as graph and backend, for its life */
+	const struct hps_job
+		*job; /* model, deployment; borrowed, as graph and backend, for its life */
 	const struct hps_graph *graph;
 	const struct hps_backend *backend;
 	uint32_t stage, replica;
-	uint64_t incarnation; /* of the process; in every message */
-	uint64_t seed;	      /* of sampled negatives */
+	uint64_t incarnation;	    /* of the process; in every message */
+	uint64_t seed;		    /* of sampled negatives */
 	const char *const *operand; /* names of data files for messages; may be NULL */
 	size_t n_operands;
 	void (*event)(void *ctx, const struct hps_replica_event *e); /* within any call */
@@ -152,13 +153,12 @@ enum hps_status hps_replica_batch(struct hps_replica *r, struct hps_batch *b, ui
 
 struct hps_replica_state {
 	uint32_t epoch;
-	uint64_t step;	   /* the step it works on */
+	uint64_t step;	    /* the step it works on */
 	uint32_t in_flight; /* micro-batches begun and not done */
-	bool idle;	   /* nothing can go on without a message, a batch or an order */
-	double compute_s, wait_s;
+	bool idle;	    /* between phases: waits for an order */
 };
 void hps_replica_state(const struct hps_replica *r, struct hps_replica_state *s);
-/* What it waits for, for messages: "rows of step 12 from shard 1". */
+/* What it waits for, for messages: "training, step 12: micro-batch 1 waits for rows". */
 void hps_replica_waits(const struct hps_replica *r, char *out, size_t size);
 
 #endif
