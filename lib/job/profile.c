@@ -292,8 +292,10 @@ enum hps_status hps_profile_read(const struct hps_at *at, struct hps_profile *p,
 				 struct hps_err *err)
 {
 	static const char *const members[] = {
-		"digest", "batch",	     "batches",	    "layers",  "types", "link",
-		"shard",  "step_overhead_s", "description", "comment", NULL
+		"digest",      "batch",		  "batches",
+		"layers",      "types",		  "link",
+		"shard",       "step_overhead_s", "input_s_per_sample",
+		"description", "comment",	  NULL
 	};
 	enum hps_status rc;
 
@@ -316,6 +318,9 @@ enum hps_status hps_profile_read(const struct hps_at *at, struct hps_profile *p,
 	if (!rc)
 		rc = hps_get_double(at, "step_overhead_s", HPS_OPTIONAL, 0, HUGE_VAL,
 				    &p->step_overhead_s, err);
+	if (!rc)
+		rc = hps_get_double(at, "input_s_per_sample", HPS_OPTIONAL, 0, HUGE_VAL,
+				    &p->input_s_per_sample, err);
 	if (rc)
 		hps_profile_release(p);
 	return rc;

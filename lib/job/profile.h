@@ -15,7 +15,7 @@
  *                                "scaling": [1, 1.9, 2.7] }, ... ] }, ... ],
  *     "link": { "bandwidth": 2e9, "latency": 2e-5, "measured": true },
  *     "shard": { "rows_per_s": 4e6, "bytes_per_s": 2e9, "measured": true },
- *     "step_overhead_s": 1e-4 }
+ *     "step_overhead_s": 1e-4, "input_s_per_sample": 5e-7 }
  *
  * digest, batch, layers and types must be there, and of a layer's time either forward and
  * backward (oct and alpha follow from them) or, as foreign profiles do, oct and alpha.
@@ -77,6 +77,7 @@ struct hps_profile {
 		bool measured;
 	} shard;
 	double step_overhead_s; /* measured fixed cost of one step of the executor; 0 = unknown */
+	double input_s_per_sample; /* core seconds of reading and parsing a row; 0 = unknown */
 };
 
 enum hps_status hps_profile_read(const struct hps_at *at, struct hps_profile *p,

@@ -116,5 +116,8 @@ struct hps_doc *hps_profile_write(const struct hps_profile *p)
 			   hps_doc_put(d, "types", write_types(p)) ||
 			   hps_doc_put(d, "link", write_link(p)) ||
 			   hps_doc_put(d, "shard", write_shard(p)) ||
-			   hps_doc_put(d, "step_overhead_s", hps_doc_double(p->step_overhead_s)));
+			   hps_doc_put(d, "step_overhead_s", hps_doc_double(p->step_overhead_s)) ||
+			   (p->input_s_per_sample > 0 &&
+			    hps_doc_put(d, "input_s_per_sample",
+					hps_doc_double(p->input_s_per_sample))));
 }
