@@ -1,0 +1,94 @@
+/* Is the exact planner's answer the optimum? Against a judge that looks at every schedule, over
+ * random problems with all terms, limits, servers, memory, tables. HPS_CASES sets how many. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "cm.h"
+#include "plan/exact.h"
+#include "plan_case.h"
+
+static uint64_t cases(uint64_t def)
+{
+	const char *s = getenv("HPS_CASES");
+
+	return s ? strtoull(s, NULL, 10) : def;
+}
+
+static void check_schedule(const struct plan_case *c, const struct hps_solution *s, uint64_t seed)
+{
+	struct hps_schedule sched = { s->stage, s->n_stages, s->trial.shards };
+	struct hps_cost_result r;
+	struct hps_err err = { 0 };
+
+	if (hps_schedule_check(&c->cost, &sched, &err))
+		fail_msg("case %llu: %s", (unsigned long long)seed, err.msg);
+	hps_cost_eval(&c->cost, &sched, NULL, &r, NULL);
+	if (!r.fits)
+		fail_msg("case %llu: %s", (unsigned long long)seed, r.why);
+	assert_true(fabs(r.throughput / s->trial.throughput - 1) < 1e-9);
+	assert_true(fabs(r.cost - s->trial.cost) <= 1e-9 * r.cost);
+	assert_true(fabs(r.price - s->trial.price) <= 1e-9 * r.price);
+}
+
+static void compare(const struct plan_case *c, const char *name, const struct hps_solution *s,
+		    enum hps_status rc, const struct plan_judge *j, uint64_t seed)
+{
+	double tie = 4 * HPS_TIE_EPS;
+
+	if ((rc == HPS_OK) != j->feasible || (rc != HPS_OK && rc != HPS_NO))
+		fail_msg("case %llu: %s says %d, the judge %s", (unsigned long long)seed, name, rc,
+			 j->feasible ? "found a plan" : "found none");
+	if (rc)
+		return;
+	check_schedule(c, s, seed);
+	if (fabs(s->trial.objective - j->objective) > tie * j->objective)
+		fail_msg("case %llu: %s %.17g, the judge %.17g", (unsigned long long)seed, name,
+			 s->trial.objective, j->objective);
+	if (s->trial.throughput < j->throughput * (1 - tie))
+		fail_msg("case %llu: %s ties at %.17g samples/s, the judge %.17g",
+			 (unsigned long long)seed, name, s->trial.throughput, j->throughput);
+	if (!s->proven || !s->has_bound || s->bound > j->objective * (1 + tie))
+		fail_msg("case %llu: %s: bound %.17g, optimum %.17g%s", (unsigned long long)seed,
+			 name, s->bound, j->objective, s->proven ? "" : ", not proven");
+}
+
+static void test_random(void **state)
+{
+	uint64_t n = cases(400), no = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hps_solution s, b;
+		struct plan_judge j;
+		struct plan_case c;
+		enum hps_status rc;
+
+		plan_case_random(&c, seed, 20000);
+		plan_case_judge(&c, &j);
+		rc = hps_plan_exact(&c.problem, "", &s, NULL);
+		compare(&c, "exact", &s, rc, &j, seed);
+		rc = hps_plan_brute(&c.problem, "", &b, NULL);
+		compare(&c, "brute", &b, rc, &j, seed);
+		no += rc == HPS_NO;
+		hps_solution_release(&b);
+		hps_solution_release(&s);
+		rc = hps_plan_fastest(&c.problem, &s, NULL);
+		assert_int_equal(rc == HPS_OK, j.fastest > 0);
+		if (!rc && fabs(s.trial.throughput / j.fastest - 1) > 1e-8)
+			fail_msg("case %llu: fastest %.17g, the judge %.17g",
+				 (unsigned long long)seed, s.trial.throughput, j.fastest);
+		hps_solution_release(&s);
+		plan_case_release(&c);
+	}
+	/* Both answers are met often. */
+	assert_in_range(no, n / 50, n / 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
