@@ -161,6 +161,9 @@ lint:
 	@$(MAKE) --no-print-directory all compile_commands.json
 	@HPS_BIN='$(abspath $(BUILD))/bin' scripts/lint
 
+format:
+	find lib cmd tests -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
 # One JSON line for each benchmark whose name begins with BENCH.
 BENCH ?=
 bench:
@@ -234,6 +237,7 @@ help:
 	@echo 'make            build the commands into $(BUILD)/bin'
 	@echo 'make check      set up, build, run every test (check-unit, check-cli, check-cluster: a part)'
 	@echo 'make lint       format, layers, static analysis, man pages, shell scripts'
+	@echo 'make format     clang-format over all sources'
 	@echo 'make demo       train a model on generated data, from nothing to a summary'
 	@echo 'make bench      benchmarks, one JSON line each; BENCH=prefix chooses'
 	@echo 'make fuzz       FUZZ=doc SECONDS=60: fuzz one reader (clang)'
@@ -242,7 +246,7 @@ help:
 	@echo 'with DEV=1: more warnings, and each is an error; MARCH=native: for this processor only'
 
 FORCE:
-.PHONY: check check-unit check-cli check-cluster lint bench benches demo fuzz install uninstall \
+.PHONY: check check-unit check-cli check-cluster lint format bench benches demo fuzz install uninstall \
 	clean help FORCE
 
 -include $(ALL_OBJ:.o=.d)

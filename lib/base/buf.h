@@ -12,7 +12,9 @@ struct hps_buf {
 	size_t max; /* growth beyond this fails with HPS_MEMORY; 0 = SIZE_MAX / 2 */
 };
 
+/* clang-format off */
 #define HPS_BUF_INIT { 0 }
+/* clang-format on */
 
 void hps_buf_release(struct hps_buf *b);
 enum hps_status hps_buf_reserve(struct hps_buf *b, size_t extra, struct hps_err *err);

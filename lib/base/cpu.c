@@ -115,9 +115,8 @@ int hps_cgroup_cpus(const char *groups, const char *root)
 		} else if (names_cpu(name)) {
 			if ((size_t)snprintf(base, sizeof(base), "%s/cpu", root) >= sizeof(base))
 				continue;
-			if (access(base, F_OK) &&
-			    (size_t)snprintf(base, sizeof(base), "%s/%s", root, name) >=
-				    sizeof(base))
+			if (access(base, F_OK) && (size_t)snprintf(base, sizeof(base), "%s/%s",
+								   root, name) >= sizeof(base))
 				continue;
 			n = tightest(base, group, 0);
 		} else {

@@ -42,8 +42,7 @@ enum hps_status hps_err_errno(struct hps_err *err, enum hps_status status, const
 void hps_err_at(struct hps_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Set the hint. */
-void hps_err_hint(struct hps_err *err, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void hps_err_hint(struct hps_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Print to standard error as "NAME: WHERE: MSG\n[hint: HINT\n]", masked; returns status. */
 enum hps_status hps_err_print(const char *name, const struct hps_err *err);

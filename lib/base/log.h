@@ -3,7 +3,12 @@
 #ifndef HPS_BASE_LOG_H
 #define HPS_BASE_LOG_H
 
-enum hps_log_level { HPS_LOG_QUIET = -1, HPS_LOG_NORMAL = 0, HPS_LOG_VERBOSE = 1, HPS_LOG_DEBUG = 2 };
+enum hps_log_level {
+	HPS_LOG_QUIET = -1,
+	HPS_LOG_NORMAL = 0,
+	HPS_LOG_VERBOSE = 1,
+	HPS_LOG_DEBUG = 2
+};
 
 /* Set once by the command before threads start: the prefix and the level. */
 void hps_log_init(const char *name, int level);

@@ -79,8 +79,7 @@ static const struct hps_opt *find(const struct parser *p, int c)
 
 static enum hps_status list_add(struct hps_opt_list *l, const char *arg, struct hps_err *err)
 {
-	enum hps_status st =
-		hps_realloc((void **)&l->item, l->n + 1, sizeof(*l->item), err);
+	enum hps_status st = hps_realloc((void **)&l->item, l->n + 1, sizeof(*l->item), err);
 
 	if (st == HPS_OK)
 		l->item[l->n++] = arg;
@@ -175,8 +174,8 @@ static enum hps_status check_operands(const struct hps_cmd *cmd, int n, char **o
 				      struct hps_err *err)
 {
 	if (n < cmd->min_operands)
-		return hps_err_set(err, HPS_USAGE, "%s operand: expected %s",
-				   n ? "missing" : "no", cmd->operands);
+		return hps_err_set(err, HPS_USAGE, "%s operand: expected %s", n ? "missing" : "no",
+				   cmd->operands);
 	if (cmd->max_operands >= 0 && n > cmd->max_operands)
 		return hps_err_set(err, HPS_USAGE, "unexpected operand \"%s\"",
 				   operands[cmd->max_operands]);
@@ -188,7 +187,7 @@ static enum hps_status settle(struct parser *p, struct hps_err *err)
 {
 	struct hps_opt_common *c = &p->common;
 
-	hps_log_init(p->cmd->name, c->quiet ? HPS_LOG_QUIET
+	hps_log_init(p->cmd->name, c->quiet			? HPS_LOG_QUIET
 				   : c->verbose > HPS_LOG_DEBUG ? HPS_LOG_DEBUG
 								: c->verbose);
 	p->cmd->form = c->msgpack ? HPS_FORM_MSGPACK : c->text ? HPS_FORM_TEXT : HPS_FORM_JSON;

@@ -20,7 +20,14 @@ void hps_opt_add_common(const struct hps_cmd *cmd, struct hps_opt_common *c)
 		{ 0, "version", HPS_OPT_FLAG, &c->version, NULL, "show the version" },
 	};
 	const bool has[HPS_OPT_COMMON] = {
-		cmd->seed != NULL, cmd->has_form, cmd->has_form, cmd->has_text, true, true, true, true,
+		cmd->seed != NULL,
+		cmd->has_form,
+		cmd->has_form,
+		cmd->has_text,
+		true,
+		true,
+		true,
+		true,
 	};
 	size_t n = 0;
 
@@ -88,8 +95,8 @@ static void option_word(const struct hps_opt *o, char *out, size_t size)
 		snprintf(flag, sizeof(flag), "-%c", o->letter);
 	else
 		snprintf(flag, sizeof(flag), "--%s", o->name);
-	snprintf(out, size, "[%s%s%s]%s", flag, takes_arg(o) ? " " : "",
-		 takes_arg(o) ? o->arg : "", o->kind == HPS_OPT_LIST ? "..." : "");
+	snprintf(out, size, "[%s%s%s]%s", flag, takes_arg(o) ? " " : "", takes_arg(o) ? o->arg : "",
+		 o->kind == HPS_OPT_LIST ? "..." : "");
 }
 
 static enum hps_status usage(const struct hps_cmd *cmd, const struct hps_opt_common *c,

@@ -53,9 +53,9 @@ enum hps_status hps_doc_write(const struct hps_doc *d, enum hps_form form, struc
  * writer may chain them with || and report HPS_MEMORY once. */
 struct hps_doc *hps_doc_object(void);
 struct hps_doc *hps_doc_array(void);
-struct hps_doc *hps_doc_int(int64_t v);	     /* a string of digits beyond 2^53 */
-struct hps_doc *hps_doc_u64(uint64_t v);     /* likewise */
-struct hps_doc *hps_doc_double(double v);    /* null if not finite */
+struct hps_doc *hps_doc_int(int64_t v);	  /* a string of digits beyond 2^53 */
+struct hps_doc *hps_doc_u64(uint64_t v);  /* likewise */
+struct hps_doc *hps_doc_double(double v); /* null if not finite */
 struct hps_doc *hps_doc_string(const char *s);
 struct hps_doc *hps_doc_bool(bool v);
 struct hps_doc *hps_doc_null(void);
@@ -81,8 +81,8 @@ struct hps_at hps_at_root(const struct hps_doc *d, const char *name);
 struct hps_at hps_at_member(const struct hps_at *at, const char *key); /* node NULL if absent */
 struct hps_at hps_at_item(const struct hps_at *at, size_t i);
 
-bool hps_at_absent(const struct hps_at *at);	  /* absent or null */
-size_t hps_at_count(const struct hps_at *at);	  /* elements or members; 0 for scalars */
+bool hps_at_absent(const struct hps_at *at);  /* absent or null */
+size_t hps_at_count(const struct hps_at *at); /* elements or members; 0 for scalars */
 
 /* "expected WHAT, got VALUE" at the place; returns HPS_BAD_INPUT. */
 enum hps_status hps_at_expected(const struct hps_at *at, struct hps_err *err, const char *what, ...)

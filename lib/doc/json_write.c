@@ -231,9 +231,9 @@ static enum hps_status put_value(struct writer *w, const json_t *j, size_t col, 
 	}
 	st = hps_buf_add(w->b, array ? "[" : "{", 1, w->err);
 	if (st == HPS_OK)
-		st = array && all_scalars(j) ? put_filled(w, j, (size_t)(depth + 1) * INDENT)
-					     : put_members(w, j, (size_t)(depth + 1) * INDENT,
-							   depth + 1);
+		st = array && all_scalars(j)
+			     ? put_filled(w, j, (size_t)(depth + 1) * INDENT)
+			     : put_members(w, j, (size_t)(depth + 1) * INDENT, depth + 1);
 	if (st == HPS_OK && (array ? json_array_size(j) : json_object_size(j)))
 		st = hps_buf_printf(w->b, w->err, "\n%*s", depth * INDENT, "");
 	return st == HPS_OK ? hps_buf_add(w->b, array ? "]" : "}", 1, w->err) : st;

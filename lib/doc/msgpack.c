@@ -95,7 +95,7 @@ struct cursor {
 
 /* Fail at byte `pos`; returns NULL for the caller to pass on. */
 __attribute__((format(printf, 3, 4))) static json_t *bad(struct cursor *c, size_t pos,
-							  const char *fmt, ...)
+							 const char *fmt, ...)
 {
 	va_list ap;
 
@@ -153,7 +153,8 @@ static json_t *real(struct cursor *c, double v, size_t start)
 	json_t *j;
 
 	if (!isfinite(v))
-		return bad(c, start, "%s has no place in a document", isnan(v) ? "NaN" : "infinity");
+		return bad(c, start, "%s has no place in a document",
+			   isnan(v) ? "NaN" : "infinity");
 	j = json_real(v);
 	return j ? j : no_memory(c);
 }

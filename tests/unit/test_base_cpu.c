@@ -170,9 +170,12 @@ static void test_hot(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clocks),	  cmocka_unit_test(test_affinity),
-		cmocka_unit_test(test_cgroup_v2), cmocka_unit_test(test_cgroup_v1),
-		cmocka_unit_test(test_cgroup_v1_joined_name), cmocka_unit_test(test_hot),
+		cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_affinity),
+		cmocka_unit_test(test_cgroup_v2),
+		cmocka_unit_test(test_cgroup_v1),
+		cmocka_unit_test(test_cgroup_v1_joined_name),
+		cmocka_unit_test(test_hot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,9 @@ static void test_print(void **state)
 	struct hps_err err = { 0 };
 	struct child c;
 
-	hps_err_set(&err, HPS_BAD_INPUT, "got \"a\033[2J\x7f\n\xc2\x9b" "1m\xff\xc3\xa4\"");
+	hps_err_set(&err, HPS_BAD_INPUT,
+		    "got \"a\033[2J\x7f\n\xc2\x9b"
+		    "1m\xff\xc3\xa4\"");
 	hps_err_at(&err, "in\r");
 	hps_err_hint(&err, "\tno");
 	child_run(&c, print, &err);
@@ -117,17 +119,17 @@ static void test_utf8(void **state)
 		{ "", 0, 0 },
 		{ "a", 1, 1 },
 		{ "\xc3\xa4", 2, 2 },
-		{ "\xc3\xa4", 1, 0 },		/* cut */
-		{ "\xc3(", 2, 0 },		/* no continuation */
-		{ "\x80", 1, 0 },		/* a lone continuation */
-		{ "\xc0\xaf", 2, 0 },		/* overlong "/" */
-		{ "\xe0\x80\xaf", 3, 0 },	/* overlong */
+		{ "\xc3\xa4", 1, 0 },	  /* cut */
+		{ "\xc3(", 2, 0 },	  /* no continuation */
+		{ "\x80", 1, 0 },	  /* a lone continuation */
+		{ "\xc0\xaf", 2, 0 },	  /* overlong "/" */
+		{ "\xe0\x80\xaf", 3, 0 }, /* overlong */
 		{ "\xe2\x82\xac", 3, 3 },
 		{ "\xe2\x82\xac", 2, 0 },
-		{ "\xed\xa0\x80", 3, 0 },	/* a surrogate */
+		{ "\xed\xa0\x80", 3, 0 }, /* a surrogate */
 		{ "\xf0\x9f\x98\x80", 4, 4 },
-		{ "\xf0\x8f\xbf\xbf", 4, 0 },	/* overlong */
-		{ "\xf4\x90\x80\x80", 4, 0 },	/* past U+10FFFF */
+		{ "\xf0\x8f\xbf\xbf", 4, 0 }, /* overlong */
+		{ "\xf4\x90\x80\x80", 4, 0 }, /* past U+10FFFF */
 		{ "\xf5\x80\x80\x80", 4, 0 },
 		{ "\xf0\x9f\x98", 3, 0 },
 	};

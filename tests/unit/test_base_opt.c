@@ -42,9 +42,15 @@ static int run(void *arg)
 		{ 0 },
 	};
 	struct hps_cmd cmd = {
-		.name = "hps-x", .summary = "Try the option table.", .operands = "[JOB] DATA...",
-		.min_operands = 1, .max_operands = 3, .opts = opts, .has_form = true,
-		.has_text = true, .seed = &v.seed,
+		.name = "hps-x",
+		.summary = "Try the option table.",
+		.operands = "[JOB] DATA...",
+		.min_operands = 1,
+		.max_operands = 3,
+		.opts = opts,
+		.has_form = true,
+		.has_text = true,
+		.seed = &v.seed,
 	};
 	char *argv[20] = { "hps-x" }, **operands;
 	int argc = 1, n;
@@ -88,9 +94,9 @@ static void test_values(void **state)
 	/* Options after operands, joined and apart, short and long, repeated. */
 	expect(0, "m=rl n=64 t=2.5 e=1 D=3 merge=1 seed=9 form=1 log=2 limit:cpu=2 limit:v=3 a b\n",
 	       "",
-	       &(struct given){ { "a", "-mrl", "-n", "64", "--floor=2.5", "-eDD", "--deep", "--merge",
-				  "--limit", "cpu=2", "--limit=v=3", "--seed=9", "--msgpack", "-vvv",
-				  "b" } });
+	       &(struct given){ { "a", "-mrl", "-n", "64", "--floor=2.5", "-eDD", "--deep",
+				  "--merge", "--limit", "cpu=2", "--limit=v=3", "--seed=9",
+				  "--msgpack", "-vvv", "b" } });
 }
 
 static void test_form_and_level(void **state)
@@ -127,8 +133,7 @@ static void test_usage_errors(void **state)
 	expect(2, "",
 	       "hps-x: --seed: expected an integer from 0 to 9007199254740992, got \"-1\"" TRY,
 	       &(struct given){ { "--seed", "-1", "a" } });
-	expect(2, "", "hps-x: no operand: expected [JOB] DATA..." TRY,
-	       &(struct given){ { NULL } });
+	expect(2, "", "hps-x: no operand: expected [JOB] DATA..." TRY, &(struct given){ { NULL } });
 	expect(2, "", "hps-x: unexpected operand \"d\"" TRY,
 	       &(struct given){ { "a", "b", "c", "d" } });
 }
@@ -166,7 +171,8 @@ static void test_help(void **state)
 
 static void test_full_device(void **state)
 {
-	static const char told[] = "hps-x: standard output: cannot write: No space left on device\n";
+	static const char told[] =
+		"hps-x: standard output: cannot write: No space left on device\n";
 
 	expect(4, "", told, &(struct given){ { "-h" }, "/dev/full", 0 });
 	expect(4, "", told, &(struct given){ { "--version" }, "/dev/full", 0 });

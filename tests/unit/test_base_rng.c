@@ -91,8 +91,12 @@ static void test_hash3(void **state)
 static void test_xoshiro(void **state)
 {
 	struct hps_rng r = { { 1, 2, 3, 4 } };
-	const uint64_t want[] = { 11520, 0, 1509978240, UINT64_C(1215971899390074240),
-				  UINT64_C(1216172134540287360), UINT64_C(607988272756665600) };
+	const uint64_t want[] = { 11520,
+				  0,
+				  1509978240,
+				  UINT64_C(1215971899390074240),
+				  UINT64_C(1216172134540287360),
+				  UINT64_C(607988272756665600) };
 
 	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++)
 		assert_true(hps_rng_u64(&r) == want[i]);

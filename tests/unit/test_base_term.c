@@ -153,7 +153,8 @@ static void test_output(void **state)
 	assert_string_equal(c.out, "text\n");
 	child_run(&c, write_to, "/dev/full");
 	assert_int_equal(c.status, HPS_IO);
-	assert_string_equal(c.err, "hps-x: standard output: cannot write: No space left on device\n");
+	assert_string_equal(c.err,
+			    "hps-x: standard output: cannot write: No space left on device\n");
 	child_run(&c, report_no, NULL); /* the first failure is the one that counts */
 	assert_int_equal(c.status, HPS_NO);
 	assert_string_equal(c.err, "hps-x: no plan\n");

@@ -85,7 +85,8 @@ static void test_places(void **state)
 static void test_count_and_names(void **state)
 {
 	struct hps_at layers = hps_at_member(&root, "layers"), name = hps_at_member(&root, "name");
-	struct hps_at nothing = hps_at_member(&root, "nothing"), none = hps_at_member(&root, "none");
+	struct hps_at nothing = hps_at_member(&root, "nothing"),
+		      none = hps_at_member(&root, "none");
 
 	assert_int_equal(hps_at_count(&root), 12);
 	assert_int_equal(hps_at_count(&layers), 3);
@@ -140,7 +141,8 @@ static void test_int(void **state)
 
 static void test_u64(void **state)
 {
-	struct hps_at digits = hps_at_member(&root, "digits"), count = hps_at_member(&root, "count");
+	struct hps_at digits = hps_at_member(&root, "digits"),
+		      count = hps_at_member(&root, "count");
 	struct hps_at negative = hps_at_member(&root, "negative");
 	struct hps_at name = hps_at_member(&root, "name");
 	struct hps_err err = { 0 };
@@ -214,8 +216,9 @@ static void test_others(void **state)
 
 	/* Long values are cut in whole characters, control characters escaped. */
 	hps_at_array(&lng, &err);
-	assert_string_equal(err.msg, "expected an array, got \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-				     "aaaaaaaaaaaaaa...\"");
+	assert_string_equal(err.msg,
+			    "expected an array, got \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+			    "aaaaaaaaaaaaaa...\"");
 	hps_at_array(&control, &err);
 	assert_string_equal(err.msg, "expected an array, got \"\\u001b[2J\xc2\x9b\"");
 }
@@ -312,9 +315,9 @@ static void test_pipes(void **state)
 
 	child_run(&c, empty_pipe, NULL);
 	assert_int_equal(c.status, HPS_BAD_INPUT);
-	assert_string_equal(c.err,
-			    "hps-x: standard input: no input: expected a document, JSON or msgpack\n"
-			    "hint: did the command before it in the pipe fail?\n");
+	assert_string_equal(
+		c.err, "hps-x: standard input: no input: expected a document, JSON or msgpack\n"
+		       "hint: did the command before it in the pipe fail?\n");
 	assert_int_equal(hps_doc_to_json(doc, &json, NULL), HPS_OK);
 	child_run(&c, write_form, &(enum hps_form){ HPS_FORM_JSON });
 	assert_string_equal(c.out, json.data);
@@ -328,10 +331,10 @@ static void test_pipes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_DOC(test_places), WITH_DOC(test_count_and_names),
-		WITH_DOC(test_int),    WITH_DOC(test_u64),
-		WITH_DOC(test_double), WITH_DOC(test_others),
-		WITH_DOC(test_choice), WITH_DOC(test_only),
+		WITH_DOC(test_places),	  WITH_DOC(test_count_and_names),
+		WITH_DOC(test_int),	  WITH_DOC(test_u64),
+		WITH_DOC(test_double),	  WITH_DOC(test_others),
+		WITH_DOC(test_choice),	  WITH_DOC(test_only),
 		WITH_DOC(test_read_file), WITH_DOC(test_pipes),
 	};
 

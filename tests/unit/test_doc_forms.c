@@ -15,9 +15,23 @@
 
 static void random_text(struct hps_rng *r, char *out, size_t size)
 {
-	static const char *const piece[] = { "a",    "units", " ",   "\"",   "\\",	   "\n",
-					     "\x01", "\x7f",  "\t",  "/",    "\xc3\xa4", "\xe2\x82\xac",
-					     "0",    "{",     "\r",  ":,",   "\xf0\x9f\x98\x80" };
+	static const char *const piece[] = { "a",
+					     "units",
+					     " ",
+					     "\"",
+					     "\\",
+					     "\n",
+					     "\x01",
+					     "\x7f",
+					     "\t",
+					     "/",
+					     "\xc3\xa4",
+					     "\xe2\x82\xac",
+					     "0",
+					     "{",
+					     "\r",
+					     ":,",
+					     "\xf0\x9f\x98\x80" };
 	size_t n = hps_rng_below(r, 12);
 
 	*out = '\0';
@@ -357,8 +371,7 @@ static void test_truncated(void **state)
 
 			assert_non_null(exact);
 			memcpy(exact, b.data, n);
-			assert_int_equal(hps_doc_parse(exact, n, "in", &none, &err),
-					 HPS_BAD_INPUT);
+			assert_int_equal(hps_doc_parse(exact, n, "in", &none, &err), HPS_BAD_INPUT);
 			assert_non_null(strstr(err.where, "in"));
 			free(exact);
 		}
@@ -449,7 +462,10 @@ static void test_build(void **state)
 
 	assert_int_equal(hps_doc_put(d, "nan", hps_doc_double(NAN)), 0);
 	assert_int_equal(hps_doc_put(d, "inf", hps_doc_double(-INFINITY)), 0);
-	assert_int_equal(hps_doc_put(d, "host", hps_doc_string("a\xff" "b\xc3")), 0);
+	assert_int_equal(hps_doc_put(d, "host",
+				     hps_doc_string("a\xff"
+						    "b\xc3")),
+			 0);
 	assert_int_equal(hps_doc_put(d, "gone", hps_doc_int(1)), 0);
 	assert_int_equal(hps_doc_put(d, "z", hps_doc_int(1)), 0);
 	assert_int_equal(hps_doc_put(d, "host2", NULL), -1);

@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# What every command does alike.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# for_each FUNCTION: call it with every command; names all that fail.
+for_each() {
+	local command failed=""
+	for command in $(commands); do
+		"$1" "$command" || failed="$failed ${command##*/}"
+	done
+	if [ "$failed" ]; then
+		echo "failed:$failed"
+		return 1
+	fi
+}
+
+@test "-h and --help show the usage on standard output, nothing else, and exit 0" {
+	one() {
+		"$1" -h >out 2>err </dev/null && [ ! -s err ] && head -1 out | grep -q "^usage: ${1##*/} " &&
+			"$1" --help >out2 2>err </dev/null && [ ! -s err ] && cmp out out2
+	}
+	for_each one
+}
+
+@test "--version shows name and version, the same for all" {
+	one() {
+		"$1" --version >out 2>err </dev/null && [ ! -s err ] &&
+			[ "$(cat out)" = "${1##*/} $version" ]
+	}
+	version=$(sed -n 's/^#define HPS_VERSION "\(.*\)"/\1/p' "$HPS_ROOT/lib/base/opt.h")
+	[ "$version" ]
+	for_each one
+}
+
+@test "an unknown option exits 2 with one line that names it and points to -h" {
+	one() {
+		local rc=0
+		"$1" --no-such-option >out 2>err </dev/null || rc=$?
+		[ "$rc" -eq 2 ] && [ ! -s out ] &&
+			[ "$(tr -d "'" <err)" = "${1##*/}: unknown option --no-such-option; try ${1##*/} -h" ]
+	}
+	for_each one
+}
+
+@test "a full device exits 4, for -h and --version too" {
+	one() {
+		local rc=0 option
+		for option in -h --version; do
+			rc=0
+			"$1" $option >/dev/full 2>err </dev/null || rc=$?
+			[ "$rc" -eq 4 ] && [ -s err ] || return 1
+		done
+	}
+	for_each one
+}
+
+@test "the filters tell an empty pipe as such, and exit 3" {
+	one() {
+		local rc=0
+		case ${1##*/} in
+		hps-plan | hps-provision) ;;
+		*) return 0 ;;
+		esac
+		"$1" >out 2>err </dev/null || rc=$?
+		[ "$rc" -eq 3 ] && [ ! -s out ] && grep -q '^hint: did the command before it' err
+	}
+	for_each one
+}
