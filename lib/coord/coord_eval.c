@@ -190,7 +190,7 @@ enum hps_status hps_coord_took_scores(struct hps_coord *c, struct peer *p,
 	const float *score, *label;
 	uint64_t step, mb;
 	enum hps_status st;
-	size_t n;
+	size_t n = 0;
 
 	if (c->phase != PHASE_EVALUATING || !p->last_stage || p->reported)
 		return hps_err_set(err, HPS_NET, "scores at a time when nothing is evaluated");

@@ -273,7 +273,7 @@ static enum hps_status take_input(const struct hps_replica *r, struct hps_msg *m
 	const struct hps_cut *cut = r->in_cut;
 	uint64_t n = msg->head.count;
 	enum hps_status st;
-	const void *p;
+	const void *p = NULL;
 	uint32_t i = 0;
 
 	*in = (struct hps_stage_in){ .rows = msg->head.count,

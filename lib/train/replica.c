@@ -375,7 +375,8 @@ enum hps_status hps_replica_message(struct hps_replica *r, struct hps_msg *m,
 /* May backward of m come now? In bsp gradients add up in ascending order. */
 static bool backward_due(const struct hps_replica *r, const struct micro *m)
 {
-	if (m->state != MICRO_BACK)
+	/* an idle replica has no forward that waits for the parameters */
+	if (m->state != MICRO_BACK || (m->marker && !weights_ready(r, m->step)))
 		return false;
 	if (!r->bsp)
 		return true;
