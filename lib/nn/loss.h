@@ -27,17 +27,23 @@
 #define HPS_NN_LOSS_H
 
 #include <math.h>
+#include <stdbool.h>
 
-static inline double hps_sigma(double x)
+/* All that a loss needs of one x, from one exp. */
+struct hps_logistic {
+	double softplus, sigma, other; /* other: sigma(-x) = 1 - sigma(x), with all its digits */
+};
+
+static inline struct hps_logistic hps_logistic(double x)
 {
-	double e = exp(-fabs(x));
+	double e = exp(-fabs(x)), large = 1 / (1 + e), small = e / (1 + e);
+	bool above = x > 0;
 
-	return x > 0 ? 1 / (1 + e) : e / (1 + e);
-}
-
-static inline double hps_softplus(double x)
-{
-	return (x > 0 ? x : x <= 0 ? 0 : x) + log1p(exp(-fabs(x)));
+	return (struct hps_logistic){
+		.softplus = (above ? x : 0) + log1p(e), /* a NaN stays, in e */
+		.sigma = above ? large : small,
+		.other = above ? small : large,
+	};
 }
 
 #endif

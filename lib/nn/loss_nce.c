@@ -56,15 +56,16 @@ static double forward(struct hps_pass *p, const struct hps_loss_node *l, bool tr
 	for (uint32_t r = 0; r < p->rows; r++) {
 		double s = dot(h, t, d);
 
-		p->scores[r] = (float)hps_sigma(s);
+		p->scores[r] = (float)hps_logistic(s).sigma;
 		if (p->in.label[r] > 0.5f) {
-			sum += hps_softplus(l->log_kq - s);
-			coef[0] = (float)-hps_sigma(l->log_kq - s); /* sigma(x) - 1 = -sigma(-x) */
-			for (uint32_t j = 0; j < k; j++) {
-				double x = dot(h, noise + (size_t)j * d, d) - l->log_kq;
+			struct hps_logistic x = hps_logistic(l->log_kq - s);
 
-				sum += hps_softplus(x);
-				coef[1 + j] = (float)hps_sigma(x);
+			sum += x.softplus;
+			coef[0] = (float)-x.sigma; /* sigma(s - log kq) - 1 */
+			for (uint32_t j = 0; j < k; j++) {
+				x = hps_logistic(dot(h, noise + (size_t)j * d, d) - l->log_kq);
+				sum += x.softplus;
+				coef[1 + j] = (float)x.sigma;
 			}
 		} else if (training) {
 			memset(coef, 0, l->coef_cols * sizeof(*coef));

@@ -19,12 +19,13 @@ static double forward(struct hps_pass *p, const struct hps_loss_node *l, bool tr
 	double sum = 0;
 
 	for (uint32_t r = 0; r < p->rows; r++, z += l->edge[0].value.ld) {
-		double y = p->in.label[r], sigma = hps_sigma(*z);
+		struct hps_logistic x = hps_logistic(*z);
+		double y = p->in.label[r];
 
-		sum += hps_softplus(*z) - y * *z;
-		p->scores[r] = (float)sigma;
+		sum += x.softplus - y * *z;
+		p->scores[r] = (float)x.sigma;
 		if (training)
-			p->coef[r] = (float)(sigma - y);
+			p->coef[r] = (float)(x.sigma * (1 - y) - x.other * y);
 	}
 	return sum;
 }

@@ -1,5 +1,5 @@
 /* Softmax cross entropy of two classes: formula in nn/loss.h. With two logits softmax_1 is
- * sigma(z1 - z0) and the loss softplus of the difference. coef: both derivatives.
+ * sigma(z1 - z0) and the loss softplus of a difference. coef: both derivatives.
  */
 #include "nn/loss.h"
 #include "nn/stage_int.h"
@@ -22,14 +22,14 @@ static double forward(struct hps_pass *p, const struct hps_loss_node *l, bool tr
 
 	for (uint32_t r = 0; r < p->rows; r++, z += l->edge[0].value.ld) {
 		bool one = p->in.label[r] > 0.5f;
-		double d = (double)z[1] - z[0], p1 = hps_sigma(d);
+		double d = (double)z[1] - z[0];
+		struct hps_logistic x = hps_logistic(one ? -d : d); /* sigma: the other class */
 
-		sum += hps_softplus(one ? -d : d);
-		p->scores[r] = (float)p1;
+		sum += x.softplus;
+		p->scores[r] = (float)(one ? x.other : x.sigma);
 		if (training) {
-			/* p0 = sigma(-d), not 1 - p1, keeps its digits when p1 is near 1. */
-			p->coef[2 * (size_t)r] = (float)(one ? hps_sigma(-d) : -p1);
-			p->coef[2 * (size_t)r + 1] = (float)(one ? -hps_sigma(-d) : p1);
+			p->coef[2 * (size_t)r] = (float)(one ? x.sigma : -x.sigma);
+			p->coef[2 * (size_t)r + 1] = (float)(one ? -x.sigma : x.sigma);
 		}
 	}
 	return sum;
