@@ -15,24 +15,24 @@ static bool skip(const struct hps_at *member, enum hps_presence p)
 	return p == HPS_OPTIONAL && hps_at_absent(member);
 }
 
-/* What is no integer >= min at all is told so; the ceiling is named only to what exceeds it. */
+/* The ceiling is named only to what exceeds it: everyone else is told the plain thing,
+ * "an integer > 0". */
 enum hps_status hps_get_u64(const struct hps_at *at, const char *key, enum hps_presence p,
 			    uint64_t min, uint64_t max, uint64_t *out, struct hps_err *err)
 {
 	struct hps_at m = hps_at_member(at, key);
 	enum hps_status rc;
-	uint64_t v = 0;
+	double v;
 
 	if (skip(&m, p))
 		return HPS_OK;
-	rc = hps_at_u64(&m, min, UINT64_MAX, &v, err);
-	if (rc)
-		return rc;
-	if (v > max)
+	rc = hps_at_u64(&m, min, max, out, NULL);
+	if (!rc)
+		return HPS_OK;
+	if (!hps_at_double(&m, (double)max, HUGE_VAL, &v, NULL))
 		return hps_at_expected(&m, err, "an integer from %" PRIu64 " to %" PRIu64, min,
 				       max);
-	*out = v;
-	return HPS_OK;
+	return hps_at_u64(&m, min, UINT64_MAX, out, err);
 }
 
 enum hps_status hps_get_u32(const struct hps_at *at, const char *key, enum hps_presence p,
