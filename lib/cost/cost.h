@@ -20,11 +20,12 @@
  *         are added, not overlapped: in a step gradients follow activations and a pull
  *         follows the push, so this is what a bsp step sees and a cautious rate.
  *
- * Links. bw_t is the smaller of the type's link and the network. In a cluster of one host
- * the network plays no part, and types that the host has use the profile's measured link.
- * Where neither is stated the measured link is used; where that is missing too transfers
- * are free and `link_unknown` is set. Between types t and u: min(bw_t, bw_u), the larger of
- * the two latencies. The servers' link is the network's, else the measured one.
+ * Links. In a cluster of one host, types that the host has use the profile's measured link.
+ * In one of several hosts the network, where stated, is everyone's link. Else bw_t is the
+ * type's link, else the network, else the measured link; where none is known transfers are
+ * free and `link_unknown` is set. Between types t and u: min(bw_t, bw_u), the larger of the
+ * two latencies. The servers' link is the network's (not in a cluster of one host), else the
+ * measured one.
  *
  * Stage, both forms (HeterPS, with the published overlap of compute and communication):
  *   CT(k) = a + b/k     DT(k) = c + d/k     ET(k) = max(CT, DT)     (serial: CT + DT)
@@ -57,7 +58,7 @@
  * Cores that CPU units and shards share (executor form; k busy threads on fewer cores run
  * at cores/k, so all work over all cores is a lower bound of the time a sample):
  *   HT = (sum over stages on CPU types that hosts have of b + cpu of the shards
- *         + loopback) / cores
+ *         + input_s_per_sample (reading and parsing) + loopback) / cores
  *   loopback, in a cluster of one host: every transferred byte / bw, moved by the cores.
  *   Without a placement all hosts are one pool; with one, each host is its own.
  *
@@ -164,6 +165,7 @@ struct hps_cost {
 	double *output;	   /* A, bytes a sample */
 	double *cut;	   /* n_layers + 1: F + G of the cut BEFORE layer l; 0 at both ends */
 	double overhead;   /* step_overhead_s, or 0 */
+	double input;	   /* input_s_per_sample, or 0 */
 	bool link_unknown; /* some transfer is free for want of a bandwidth */
 	bool one_host;
 	struct {

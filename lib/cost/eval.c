@@ -104,6 +104,8 @@ static double hosts_time(const struct hps_cost *c, const struct hps_schedule *s,
 
 		if (all)
 			work = hps_cost_load(c, &st, i ? (int)sp[-1].type : -1, sp->units).cores_s;
+		if (all && !i)
+			work += c->input; /* the first stage's hosts read the data */
 		for (uint32_t k = 0; k < sp->units; k++)
 			place->host_s[*r++] += work / sp->units;
 	}
@@ -281,7 +283,7 @@ void hps_cost_eval(const struct hps_cost *c, const struct hps_schedule *s,
 		r->cores_s = hosts_time(c, s, place, ps_cpu, true, &busiest);
 	} else if (!isinf(c->cores)) {
 		compute_ht = acc.compute_s / c->cores;
-		r->cores_s = (acc.cores_s + ps_cpu * s->shards) / c->cores;
+		r->cores_s = (acc.cores_s + c->input + ps_cpu * s->shards) / c->cores;
 	}
 	take_rate(r, r->cores_s, HPS_BINDS_CORES, busiest);
 	if (r->fits && (s->shards < c->ps.min || s->shards > c->ps.max)) {

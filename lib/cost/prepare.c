@@ -216,9 +216,8 @@ static void settle_type(struct hps_cost *c, uint32_t t)
 {
 	const struct hps_cluster *cl = c->cluster;
 	const struct hps_type *type = &cl->type[t];
-	const struct hps_link *measured = &c->profile->link;
+	const struct hps_link *measured = &c->profile->link, *link = measured;
 	struct hps_cost_type *ct = &c->type[t];
-	bool network = !c->one_host && cl->network.bandwidth > 0;
 	uint64_t units = 0;
 
 	for (uint32_t h = 0; h < cl->n_hosts; h++)
@@ -232,22 +231,16 @@ static void settle_type(struct hps_cost *c, uint32_t t)
 		ct->limit = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX - 1;
 	ct->pooled = units > 0 && type->device == HPS_DEVICE_CPU && isfinite(c->cores);
 
-	ct->bandwidth = INFINITY;
-	ct->latency = measured->latency;
-	if (c->one_host && ct->hosted && measured->bandwidth > 0) {
-		ct->bandwidth = measured->bandwidth;
-		return;
-	}
-	if (type->link.bandwidth > 0) {
-		ct->bandwidth = type->link.bandwidth;
-		ct->latency = type->link.latency;
-	}
-	if (network) {
-		ct->bandwidth = fmin(ct->bandwidth, cl->network.bandwidth);
-		ct->latency = cl->network.latency;
-	}
-	if (isinf(ct->bandwidth) && measured->bandwidth > 0)
-		ct->bandwidth = measured->bandwidth;
+	if (c->one_host && ct->hosted && measured->bandwidth > 0)
+		link = measured;
+	else if (cl->n_hosts > 1 && cl->network.bandwidth > 0)
+		link = &cl->network;
+	else if (type->link.bandwidth > 0)
+		link = &type->link;
+	else if (cl->network.bandwidth > 0)
+		link = &cl->network;
+	ct->bandwidth = link->bandwidth > 0 ? link->bandwidth : INFINITY;
+	ct->latency = link->latency;
 	if (isinf(ct->bandwidth))
 		c->link_unknown = true;
 }
@@ -265,6 +258,9 @@ static void settle_cluster(struct hps_cost *c)
 		cores += hps_cost_host_cores(cl, h);
 		ps_cores += cl->host[h].ps_cores;
 	}
+	if (isfinite(p->input_s_per_sample) && p->input_s_per_sample > 0 &&
+	    c->opt.form == HPS_COST_EXECUTOR && has(c, HPS_TERM_OVERHEAD))
+		c->input = p->input_s_per_sample;
 	c->cores = INFINITY;
 	if (cores > 0 && c->opt.form == HPS_COST_EXECUTOR && has(c, HPS_TERM_CORES))
 		c->cores = cores;

@@ -243,5 +243,7 @@ bool hps_cost_shards(const struct hps_cost *c, double dense_bytes, double tau, u
 double hps_cost_cores_time(const struct hps_cost *c, double cores_s, double dense_bytes)
 {
 	/* Only where hosts are known do shards share their cores. */
-	return isinf(c->cores) ? 0 : (cores_s + hps_cost_ps_cpu(c, dense_bytes)) / c->cores;
+	double all = cores_s + c->input + hps_cost_ps_cpu(c, dense_bytes);
+
+	return isinf(c->cores) ? 0 : all / c->cores;
 }

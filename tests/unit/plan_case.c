@@ -134,6 +134,7 @@ static void random_sizes(struct plan_case *c, struct hps_rng *r)
 		(struct hps_link){ one_in(r, 4) ? 0 : exp(between(r, log(3e7), log(3e10))), 1e-5 };
 	c->profile.shard.rows_per_s = one_in(r, 3) ? 0 : between(r, 5e5, 5e6);
 	c->profile.shard.bytes_per_s = one_in(r, 3) ? 0 : between(r, 1e8, 2e9);
+	c->profile.input_s_per_sample = one_in(r, 2) ? 0 : between(r, 0, 1e-6);
 	c->profile.step_overhead_s = one_in(r, 2) ? 0 : between(r, 0, 1e-3);
 }
 
