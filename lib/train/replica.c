@@ -282,6 +282,7 @@ enum hps_status hps_replica_order(struct hps_replica *r, const struct hps_order 
 		/* the phase may have ended by itself meanwhile */
 		if (!r->first || !r->held || (r->phase != PHASE_TRAIN && r->phase != PHASE_EVAL))
 			return HPS_OK;
+		r->held = false; /* the end bounds it from now on */
 		st = flow_set_end(r, o->step, out, err);
 		return st == HPS_OK ? hps_replica_check_end(r, out, err) : st;
 	case HPS_ORDER_FINISH:

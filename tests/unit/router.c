@@ -67,7 +67,12 @@ struct router {
 	double now_s;
 	uint64_t events;
 	bool signalled, failed;
+	bool moved; /* something but a heartbeat happened since the last tick */
+	uint64_t life;
 };
+
+/* Every job is another incarnation of its processes: servers that go on know the one before. */
+static uint64_t lives;
 
 /* --- growing arrays --- */
 
@@ -276,7 +281,7 @@ static void make_replica(struct router *t, uint32_t stage, uint32_t replica)
 		.backend = hps_backend_openblas(),
 		.stage = stage,
 		.replica = replica,
-		.incarnation = 1,
+		.incarnation = t->life,
 		.seed = t->o->seed ? t->o->seed : t->d->seed,
 		.event = on_told,
 		.give_back = on_give_back,
@@ -302,7 +307,7 @@ static void make_agent(struct router *t, struct process *p)
 	struct hps_agent_opts o = {
 		.job = t->o->job,
 		.name = p->name,
-		.incarnation = 1,
+		.incarnation = t->life,
 		.node = p->node,
 		.n_nodes = p->n_nodes,
 		.settings = settings(t->o),
@@ -419,6 +424,7 @@ static void deliver(struct router *t, uint32_t from, uint32_t to, struct hps_msg
 	struct hps_err err = { 0 };
 	enum hps_status st;
 
+	t->moved |= m->head.type != HPS_MSG_CONTROL || m->head.arg != HPS_CTL_HEARTBEAT;
 	if (t->o->tap)
 		t->o->tap(t->o->tap_ctx, to < t->n_nodes && to ? to : HPS_NODE_PROCESS, m);
 	if (to == HPS_NODE_COORDINATOR) {
@@ -626,8 +632,10 @@ static bool act(struct router *t)
 			struct replica *r = &t->replica[(at + k) % t->n_replicas];
 
 			if ((what == 1 && work(t, r)) || (what == 2 && feed(t, r)) ||
-			    (what == 3 && give_order(t, r)) || (what == 4 && tell(t, r)))
+			    (what == 3 && give_order(t, r)) || (what == 4 && tell(t, r))) {
+				t->moved = true;
 				return true;
+			}
 			if (t->failed)
 				return true;
 		}
@@ -682,12 +690,13 @@ static void loop(struct router *t)
 		t->res->n_actions++;
 		interrupt(t);
 		if (act(t)) {
-			quiet = 0;
 			t->now_s += 1e-6;
 			continue;
 		}
 		/* nothing but time can help */
-		if (++quiet > 40)
+		quiet = t->moved ? 0 : quiet + 1;
+		t->moved = false;
+		if (quiet > 40)
 			stuck(t);
 		t->now_s += 0.1;
 		tick(t);
@@ -696,7 +705,9 @@ static void loop(struct router *t)
 
 void router_run(const struct router_opts *o, struct router_result *r)
 {
-	struct router t = { .o = o, .res = r, .d = &o->job->deployment, .now_s = 1 };
+	struct router t = {
+		.o = o, .res = r, .d = &o->job->deployment, .now_s = 1, .life = ++lives
+	};
 	struct hps_coord_stats stats;
 	struct hps_err err;
 
