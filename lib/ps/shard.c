@@ -359,6 +359,7 @@ static enum hps_status check_push(const struct hps_shard *s, const struct peer *
 static enum hps_status handle_request(struct hps_shard *s, struct peer *p, struct hps_msg *m,
 				      struct hps_outbox *out, bool *updated, struct hps_err *err)
 {
+	const struct hps_head head = m->head;
 	struct shard_dense *d = NULL;
 	enum hps_status st = HPS_OK;
 	size_t keys;
@@ -392,6 +393,8 @@ static enum hps_status handle_request(struct hps_shard *s, struct peer *p, struc
 		if (st == HPS_OK) {
 			s->stats.pushes++;
 			s->stats.rows_pushed += keys;
+			if (head.epoch >= s->stats.epochs)
+				s->stats.epochs = (uint64_t)head.epoch + 1;
 		}
 		return st;
 	case HPS_MSG_DENSE_PUSH:

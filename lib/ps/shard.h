@@ -63,6 +63,7 @@ struct hps_shard_stats {
 	uint64_t pulls, pushes, rows_pulled, rows_pushed;
 	uint64_t step; /* bsp: updates that tables and all "ps" parts have seen; asp: the latest
 			* step pushed + 1 */
+	uint64_t epochs; /* begun, as the pushes of rows tell: the latest's number + 1 */
 };
 void hps_shard_stats(const struct hps_shard *s, struct hps_shard_stats *out);
 struct hps_table *hps_shard_table(const struct hps_shard *s, uint32_t table);
