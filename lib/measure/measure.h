@@ -113,4 +113,8 @@ enum hps_status hps_measure_pick(const struct hps_cluster *c, const char *wanted
 				 const struct hps_profile *const *have, size_t n_have, int *type,
 				 struct hps_err *err);
 
+/* Tables for a person. */
+enum hps_status hps_profile_text(const struct hps_profile *p, struct hps_buf *b,
+				 struct hps_err *err);
+
 #endif
