@@ -1,0 +1,40 @@
+/* From a job document and the words of a command line to a planning problem. */
+#ifndef HPS_PLAN_SETUP_H
+#define HPS_PLAN_SETUP_H
+
+#include "job/job.h"
+#include "plan/deploy.h"
+#include "plan/plan.h"
+
+/* What the user said; NULL, 0 or false where nothing was. */
+struct hps_plan_words {
+	const char *objective;	/* "cost", "price", or as in the document */
+	const char *form;	/* "executor", "paper" */
+	const char *evaluator;	/* "rate", "step" */
+	const char *dense_sync; /* "auto", "ps", "ring" */
+	const char *sync;	/* "bsp", "asp" */
+	const char *budget;	/* "5000" evaluations or "2.5s" */
+	double floor;
+	int64_t batch, micro_batches, shards, seed;
+	bool merge;
+};
+
+/* Prepare cost (hps_cost_release) and problem from job's profile and cluster. What was not said
+ * comes from the plan where use_plan (objective, form, evaluator, floor), then the model's train
+ * settings, then the profile's batch, else defaults. A "sim" of the plan is taken as step. hooks
+ * are left empty. HPS_USAGE for words that mean nothing, HPS_BAD_INPUT for the document. */
+enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_plan_words *w,
+				  bool use_plan, struct hps_cost *cost, struct hps_problem *p,
+				  struct hps_err *err);
+
+/* "auto", "ipc", "tcp" */
+enum hps_status hps_transport_of(const char *word, enum hps_transport *out, struct hps_err *err);
+
+/* How hps-provision comes to units: "settle" anew, or "keep" the plan's. NULL: keep where the
+ * user fixed them (method "fixed:...") and asks for no other floor, else settle. The plan's
+ * stages become the solution. HPS_NO as the methods. */
+enum hps_status hps_provision(const struct hps_job *job, const struct hps_problem *p,
+			      const char *method, bool other_floor, struct hps_solution *out,
+			      struct hps_err *err);
+
+#endif
