@@ -4,7 +4,7 @@
  * softplus(x) = log(1 + e^x) = -log sigma(-x); both in forms that never overflow. A NaN
  * among the inputs of a row that counts makes the loss NaN.
  *
- *   sigmoid_cross_entropy   input z (1): softplus(z) - y z.
+ *   sigmoid_cross_entropy   input z (1): softplus(z) - y z = softplus(y ? -z : z).
  *       dz = sigma(z) - y.   score sigma(z)
  *   softmax_cross_entropy   input z (2): log(e^z0 + e^z1) - z_y.
  *       dz_k = softmax_k - [k = y].   score softmax_1

@@ -19,13 +19,13 @@ static double forward(struct hps_pass *p, const struct hps_loss_node *l, bool tr
 	double sum = 0;
 
 	for (uint32_t r = 0; r < p->rows; r++, z += l->edge[0].value.ld) {
-		struct hps_logistic x = hps_logistic(*z);
-		double y = p->in.label[r];
+		bool one = p->in.label[r] > 0.5f;
+		struct hps_logistic x = hps_logistic(one ? -*z : *z); /* sigma: the other class */
 
-		sum += x.softplus - y * *z;
-		p->scores[r] = (float)x.sigma;
+		sum += x.softplus;
+		p->scores[r] = (float)(one ? x.other : x.sigma);
 		if (training)
-			p->coef[r] = (float)(x.sigma * (1 - y) - x.other * y);
+			p->coef[r] = (float)(one ? -x.sigma : x.sigma);
 	}
 	return sum;
 }
