@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include "base/hot.h"
+#include "optim/optim_int.h"
 
 size_t hps_optim_state_floats(const struct hps_optim *o, size_t n)
 {
@@ -28,12 +29,6 @@ void hps_optim_state_init(const struct hps_optim *o, float *state, size_t n)
 
 	for (size_t i = 0; i < len; i++)
 		state[i] = value;
-}
-
-/* 1 / (1 - beta^t), the bias correction as a factor: one a call, in double. */
-static float correction(float beta, uint64_t t)
-{
-	return (float)(1.0 / (1.0 - pow((double)beta, (double)t)));
 }
 
 HPS_HOT static void sgd(float *restrict w, const float *restrict sum, float count, float lr,
@@ -90,8 +85,8 @@ void hps_optim_update(const struct hps_optim *o, float *w, float *state, size_t 
 			.eps = o->eps,
 			.b1 = o->beta1,
 			.b2 = o->beta2,
-			.c1 = correction(o->beta1, t),
-			.c2 = correction(o->beta2, t),
+			.c1 = hps_bias_correction(o->beta1, t),
+			.c2 = hps_bias_correction(o->beta2, t),
 		};
 
 		adam(w, state, state + state_stride, grad_sum, (float)count, a, n);

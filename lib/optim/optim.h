@@ -36,8 +36,7 @@ void hps_optim_state_init(const struct hps_optim *o, float *state, size_t n);
 void hps_optim_update(const struct hps_optim *o, float *w, float *state, size_t state_stride,
 		      const float *grad_sum, uint64_t count, uint64_t t, size_t n);
 /* The plain reference: same contract, written to be read. */
-void hps_optim_update_plain(const struct hps_optim *o, float *w, float *state,
-			    size_t state_stride, const float *grad_sum, uint64_t count, uint64_t t,
-			    size_t n);
+void hps_optim_update_plain(const struct hps_optim *o, float *w, float *state, size_t state_stride,
+			    const float *grad_sum, uint64_t count, uint64_t t, size_t n);
 
 #endif

@@ -2,6 +2,7 @@
 #include "optim/optim.h"
 
 #include <math.h>
+#include "optim/optim_int.h"
 
 static void update_one(const struct hps_optim *o, float *w, float *s, float *v, float g, uint64_t t)
 {
@@ -16,8 +17,8 @@ static void update_one(const struct hps_optim *o, float *w, float *s, float *v, 
 		*w -= o->lr * g / (sqrtf(*s) + o->eps);
 		return;
 	case HPS_RULE_ADAM:
-		m_factor = (float)(1.0 / (1.0 - pow((double)o->beta1, (double)t)));
-		v_factor = (float)(1.0 / (1.0 - pow((double)o->beta2, (double)t)));
+		m_factor = hps_bias_correction(o->beta1, t);
+		v_factor = hps_bias_correction(o->beta2, t);
 		*s = o->beta1 * *s + (1.0f - o->beta1) * g;
 		*v = o->beta2 * *v + (1.0f - o->beta2) * g * g;
 		*w -= o->lr * (*s * m_factor) / (sqrtf(*v * v_factor) + o->eps);
