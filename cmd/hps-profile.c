@@ -66,15 +66,26 @@ static enum hps_status parse_batches(struct args *a, struct hps_err *err)
 	return HPS_OK;
 }
 
+static int is_stdin(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
 static enum hps_status check_args(struct args *a, struct hps_err *err)
 {
+	int from_stdin =
+		!a->model + is_stdin(a->model) + is_stdin(a->cluster) + is_stdin(a->measure.data);
+
+	for (size_t i = 0; i < a->merge.n; i++)
+		from_stdin += is_stdin(a->merge.item[i]);
+	if (from_stdin > 1)
+		return hps_err_set(err, HPS_USAGE,
+				   "standard input can be only one of MODEL, CLUSTER, --data "
+				   "and --merge");
 	if (a->transport && strcmp(a->transport, "ipc") != 0 && strcmp(a->transport, "tcp") != 0)
 		return hps_err_set(err, HPS_USAGE,
 				   "--transport: expected \"ipc\" or \"tcp\", got \"%s\"",
 				   a->transport);
-	if (a->cluster && strcmp(a->cluster, "-") == 0 && (!a->model || strcmp(a->model, "-") == 0))
-		return hps_err_set(err, HPS_USAGE,
-				   "MODEL and CLUSTER cannot both be standard input");
 	a->measure.rounds = (uint32_t)a->rounds;
 	a->measure.stopped = stopped;
 	a->measure.progress = progress;

@@ -156,6 +156,9 @@ rows() {
 	output_has 'no type "gpu"'
 	run hps-profile - - </dev/null
 	status_is 2
+	output_has "only one of MODEL, CLUSTER"
+	run hps-profile --data - </dev/null
+	status_is 2
 	run hps-profile a b c
 	status_is 2
 	run hps-profile </dev/null
