@@ -414,9 +414,9 @@ struct hps_doc *hps_cluster_write(const struct hps_cluster *c)
 
 void hps_cluster_release(struct hps_cluster *c)
 {
-	for (uint32_t i = 0; i < c->n_types; i++)
+	for (uint32_t i = 0; c->type && i < c->n_types; i++)
 		release_type(&c->type[i]);
-	for (uint32_t i = 0; i < c->n_hosts; i++)
+	for (uint32_t i = 0; c->host && i < c->n_hosts; i++)
 		release_host(&c->host[i]);
 	free(c->type);
 	free(c->host);

@@ -93,9 +93,10 @@ char *job_case_patch(const char *text, const char *find, const char *replace)
 	const char *at = find ? strstr(text, find) : text;
 	char *out = malloc(strlen(text) + (find ? strlen(replace) : 0) + 1);
 
-	if (!at)
+	if (!at || !out) {
 		fail_msg("\"%s\" is not in the document", find);
-	assert_non_null(out);
+		abort();
+	}
 	memcpy(out, text, (size_t)(at - text));
 	out[at - text] = '\0';
 	if (find) {

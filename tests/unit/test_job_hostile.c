@@ -238,7 +238,7 @@ static void test_bent_documents(void **state)
 	char *document = job_case_document();
 	int taken = 0, refused = 0;
 
-	for (uint32_t round = 0; round < 6000; round++) {
+	for (uint32_t round = 0; round < 3000; round++) {
 		char *text = job_case_patch(document, NULL, NULL);
 		struct hps_err err = { 0 };
 		struct hps_doc *d = NULL;
@@ -262,8 +262,8 @@ static void test_bent_documents(void **state)
 		free(text);
 	}
 	/* Both happen, often: the test exercises refusals and what is behind them. */
-	assert_true(taken > 500);
-	assert_true(refused > 500);
+	assert_true(taken > 250);
+	assert_true(refused > 250);
 	free(document);
 }
 
@@ -276,7 +276,7 @@ static void test_bent_bytes(void **state)
 
 	assert_int_equal(hps_doc_to_json(whole, &form[0], NULL), HPS_OK);
 	assert_int_equal(hps_doc_to_msgpack(whole, &form[1], NULL), HPS_OK);
-	for (uint32_t round = 0; round < 6000; round++) {
+	for (uint32_t round = 0; round < 3000; round++) {
 		const struct hps_buf *b = &form[round % 2];
 		char *bytes = malloc(b->len);
 		struct hps_err err = { 0 };
