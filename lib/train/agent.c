@@ -127,8 +127,9 @@ static enum hps_status begin_epoch(struct hps_agent *a, const struct hps_doc *bo
 	if (st != HPS_OK)
 		return st;
 	events_epoch_begins(a, now_s);
-	feed(a, HPS_FEED_TRAIN, 0, a->base, HPS_NO_STEP);
+	/* orders first: rows of a phase must not reach a replica before its beginning */
 	order_all(a, HPS_ORDER_EPOCH, a->base);
+	feed(a, HPS_FEED_TRAIN, 0, a->base, HPS_NO_STEP);
 	return HPS_OK;
 }
 
@@ -143,8 +144,8 @@ static enum hps_status begin_eval(struct hps_agent *a, const struct hps_doc *bod
 		st = agent_u64(body, "window", &limit, err);
 	if (st != HPS_OK)
 		return st;
-	feed(a, HPS_FEED_EVAL, 0, 0, limit);
 	order_all(a, HPS_ORDER_EVAL, a->base);
+	feed(a, HPS_FEED_EVAL, 0, 0, limit);
 	return HPS_OK;
 }
 
@@ -381,10 +382,11 @@ static enum hps_status say_ended(struct hps_agent *a, enum hps_replica_event_kin
 				 struct hps_outbox *out, struct hps_err *err)
 {
 	bool eval = kind == HPS_REPLICA_EVAL_DONE;
-	uint64_t skipped = a->n_first ? a->host.skipped(a->host.ctx, eval) : 0;
 	struct hps_doc *d;
+	uint64_t skipped;
 
 	feed(a, HPS_FEED_STOP, 0, 0, HPS_NO_STEP);
+	skipped = a->n_first ? a->host.skipped(a->host.ctx, eval) : 0;
 	d = pair(a->epoch, "skipped", skipped);
 	if (!d || (!eval && hps_doc_put(d, "steps", hps_doc_u64(a->steps)))) {
 		hps_doc_free(d);
