@@ -90,7 +90,7 @@ struct hps_coord {
 	size_t n_waiting;
 	uint64_t next_scores; /* the next evaluation step to hand to the printing process */
 
-	uint64_t steps, samples;
+	uint64_t first_step, steps, samples;
 	double epoch_began_s, train_s;
 	struct hps_coord_table *table; /* n_tables, summed over processes */
 	char *saved;		       /* path */

@@ -151,7 +151,8 @@ static enum hps_status close_step(struct hps_coord *c, struct open_step *o, stru
 		loss += o->loss[i];
 		rows += o->count[i];
 	}
-	d = epoch_body(c->epoch, c->base + c->completed);
+	/* asp: chunk numbers have gaps where leases ran past the end; people count steps */
+	d = epoch_body(c->epoch, c->first_step + c->steps);
 	free(o->loss);
 	free(o->count);
 	free(o->have);
