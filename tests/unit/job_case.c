@@ -62,7 +62,7 @@ static const char profile[] =
 	"      { \"oct\": 1e-4, \"alpha\": 0.5 } ] } ],\n"
 	"  \"link\": { \"bandwidth\": 2e9, \"latency\": 2e-5, \"measured\": true },\n"
 	"  \"shard\": { \"rows_per_s\": 4e6, \"bytes_per_s\": 2e9, \"measured\": true },\n"
-	"  \"step_overhead_s\": 1e-4 }";
+	"  \"step_overhead_s\": 1e-4, \"input_s_per_sample\": 5e-7 }";
 
 static const char plan[] =
 	"{ \"digest\": \"DIGEST\", \"stages\": [\n"
@@ -352,6 +352,7 @@ void job_case_same_profile(const struct hps_profile *a, const struct hps_profile
 	SAME(shard.bytes_per_s);
 	SAME(shard.measured);
 	SAME(step_overhead_s);
+	SAME(input_s_per_sample);
 }
 
 void job_case_same_plan(const struct hps_plan *a, const struct hps_plan *b)

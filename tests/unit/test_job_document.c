@@ -249,6 +249,14 @@ static const struct refusal {
 	  NULL },
 	{ "\"name\": \"cpu\", \"simulated\"", "\"name\": \"k80\", \"simulated\"",
 	  "t: profile.types[0].name: the cluster has no type \"k80\"", NULL },
+	{ "\"oct\": 1e-4, \"alpha\": 0.5 } ] } ],",
+	  "\"oct\": 1e-4, \"alpha\": 0.5 } ] }, { \"name\": \"cpu\", \"layers\": [\n"
+	  "{ \"oct\": 1, \"alpha\": 0 }, { \"oct\": 1, \"alpha\": 0 }, { \"oct\": 1, \"alpha\": 0 },\n"
+	  "{ \"oct\": 1, \"alpha\": 0 }, { \"oct\": 1, \"alpha\": 0 }, { \"oct\": 1, \"alpha\": 0 },\n"
+	  "{ \"oct\": 1, \"alpha\": 0 }, { \"oct\": 1, \"alpha\": 0 } ] } ],",
+	  "t: profile.types[1].name: \"cpu\" is the name of types[0] already", NULL },
+	{ "\"input_s_per_sample\": 5e-7", "\"input_s_per_sample\": -1",
+	  "t: profile.input_s_per_sample: expected a number >= 0, got -1", NULL },
 	{ "\"rows_per_s\": 4e6", "\"rows\": 4e6", "t: profile.shard.rows: unknown member", NULL },
 	{ "\"step_overhead_s\": 1e-4", "\"step_overhead_s\": true",
 	  "t: profile.step_overhead_s: expected a number >= 0, got true", NULL },
@@ -426,6 +434,25 @@ static void test_plan_of_another_profile(void **state)
 	free(document);
 }
 
+/* A profile of the right digest, but with a layer less. */
+static void test_profile_layers(void **state)
+{
+	static const char size[] = "{ \"name\": \"pos\" }, ",
+			  time[] = "{ \"oct\": 0, \"alpha\": 1 }, ";
+	char *document = job_case_document();
+	char *one = job_case_patch(document, size, "");
+	char *both = job_case_patch(one, time, "");
+	struct hps_err err = { 0 };
+	struct hps_job job;
+
+	assert_int_equal(read_text(both, 0, ALL, &job, &err), HPS_BAD_INPUT);
+	assert_string_equal(err.where, "t: profile.layers");
+	assert_string_equal(err.msg, "7 layers, the model has 8");
+	free(document);
+	free(one);
+	free(both);
+}
+
 /* Sections that are not trusted are not even looked at, but stay in the document. */
 static void test_trust(void **state)
 {
@@ -470,6 +497,11 @@ static void test_update(void **state)
 	job.deployment.epochs = 9;
 	assert_int_equal(hps_job_update(&job, HPS_DEPLOYMENT, &err), HPS_OK);
 	assert_true(job.has_plan && job.has_deployment && there(&job, "plan"));
+	assert_int_equal(hps_job_update(&job, HPS_PROFILE, &err), HPS_OK);
+	assert_true(job.has_profile && there(&job, "profile"));
+	assert_false(job.has_plan || there(&job, "plan") || there(&job, "deployment"));
+	hps_job_release(&job);
+	read_all(document, &job);
 	job.plan.seed = 12;
 	assert_int_equal(hps_job_update(&job, HPS_PLAN, &err), HPS_OK);
 	assert_true(job.has_plan && there(&job, "plan") && there(&job, "profile"));
@@ -588,7 +620,7 @@ static void test_load(void **state)
 {
 	char dir[] = "/tmp/hps-job-XXXXXX", model[64], cluster[64], whole[64], absent[64],
 	     told[128];
-	char *document = job_case_document(), *no_model;
+	char *document = job_case_document(), *no_model, *newer;
 	struct hps_err err = { 0 };
 	struct hps_model a, b;
 	struct hps_cluster c, d;
@@ -622,12 +654,21 @@ static void test_load(void **state)
 	assert_string_equal(err.msg, "a job document without section \"model\"");
 	snprintf(told, sizeof(told), "%s/none", dir);
 	assert_int_equal(hps_model_load(told, &a, &err), HPS_IO);
+	assert_int_equal(hps_cluster_load(told, &c, &err), HPS_IO);
+	newer = job_case_patch(document, "\"hps\": 1", "\"hps\": 3");
+	put(dir, "absent.json", newer, absent, sizeof(absent));
+	assert_int_equal(hps_model_load(absent, &a, &err), HPS_BAD_INPUT);
+	assert_string_equal(err.msg, "made by a newer hps (document version 3, this one reads 1)");
+	free(newer);
 	{
 		struct hps_job job;
 
 		assert_int_equal(hps_job_read(model, 0, ALL, &job, &err), HPS_BAD_INPUT);
 		assert_string_equal(err.msg, "not a job document: no member \"hps\"");
 		assert_non_null(strstr(err.hint, "this is a model; hps-profile"));
+		assert_int_equal(hps_job_read(cluster, 0, ALL, &job, &err), HPS_BAD_INPUT);
+		assert_non_null(strstr(err.hint, "this is a cluster; hps-profile"));
+		assert_int_equal(hps_job_read(told, 0, ALL, &job, &err), HPS_IO);
 		assert_int_equal(hps_job_read(whole, ALL, ALL, &job, &err), HPS_OK);
 		hps_job_release(&job);
 	}
@@ -673,6 +714,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_another_model),
 		cmocka_unit_test(test_plan_of_another_profile),
+		cmocka_unit_test(test_profile_layers),
 		cmocka_unit_test(test_trust),
 		cmocka_unit_test(test_update),
 		cmocka_unit_test(test_grow),

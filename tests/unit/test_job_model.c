@@ -471,6 +471,7 @@ static void test_many_layers(void **state)
 	struct hps_buf b = HPS_BUF_INIT;
 	struct hps_err err = { 0 };
 	struct hps_model m;
+	char *more;
 
 	hps_buf_printf(&b, NULL,
 		       "{ \"name\": \"m\", \"inputs\": { \"dense\": 1 }, \"layers\": [\n"
@@ -487,6 +488,11 @@ static void test_many_layers(void **state)
 		fail_msg("%s: %s", err.where, err.msg);
 	assert_int_equal(m.n_layers, HPS_MAX_LAYERS);
 	hps_model_release(&m);
+	more = job_case_patch(b.data, "[\n", "[\n{ \"name\": \"x\" },\n");
+	assert_int_equal(read_text(more, &m, &err), HPS_BAD_INPUT);
+	assert_string_equal(err.where, "t: layers");
+	assert_string_equal(err.msg, "expected at most 4096 elements, got 4097");
+	free(more);
 	hps_buf_release(&b);
 }
 

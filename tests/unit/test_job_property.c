@@ -346,6 +346,7 @@ static void random_profile(struct hps_rng *r, struct hps_profile *p)
 	p->shard.bytes_per_s = figure(r);
 	p->shard.measured = coin(r);
 	p->step_overhead_s = figure(r);
+	p->input_s_per_sample = figure(r);
 }
 
 static char *word(struct hps_rng *r, const char *const *words, uint32_t n)
