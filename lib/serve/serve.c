@@ -445,9 +445,9 @@ static enum hps_status run_member(struct process *p, struct hps_err *err)
 
 /* With --keep a member asks to join the next run while the coordinator may still be ending the one
  * before: it is refused until that is over, and asks again. */
-static bool ask_again(const struct process *p, enum hps_status st)
+static bool between_runs(const struct process *p)
 {
-	return p->o->keep && st == HPS_NET && p->run && !p->begun && !hps_sig_caught();
+	return p->o->keep && p->run && !p->begun;
 }
 
 static enum hps_status run_member_kept(struct process *p, struct hps_err *err)
@@ -456,10 +456,12 @@ static enum hps_status run_member_kept(struct process *p, struct hps_err *err)
 	enum hps_status st;
 
 	for (;;) {
-		p->begun = false;
+		p->begun = p->heard = false;
 		st = run_member(p, err);
-		if (!ask_again(p, st))
+		if (st != HPS_NET || !between_runs(p))
 			return st;
+		if (hps_sig_caught())
+			return HPS_OK; /* nothing was under way */
 		nanosleep(&pause, NULL);
 	}
 }
