@@ -48,7 +48,7 @@
  *   With `weak` each replica works a whole B between two synchronisations (PipeDream):
  *   the dense terms are divided by k once more.
  *   b depends on k_first through n. Planners settle k_first = 1, 2, .. one by one.
- *   k of a later stage is at most n (replicas beyond it would idle); M k_first <= B.
+ *   Replicas of a later stage beyond n idle: its times are those of n. M k_first <= B.
  *
  * Parameter servers, a stage of their own with S shards (one core each):
  *   cpu  = 2 sum q / rows_per_s + D / bytes_per_s     D = sum over stages that sync through
@@ -184,7 +184,8 @@ struct hps_stage_time {
 	double a, b, c, d, w;
 	double mem_fixed, mem_shared; /* bytes of a unit: mem_fixed + mem_shared / k */
 	uint32_t type, first, last;
-	uint32_t max_units; /* by the type's limit, the table, the micro-batches */
+	uint32_t busy;	    /* units beyond these idle: micro-batches, rows, the table's end */
+	uint32_t max_units; /* busy, or the type's limit if less */
 };
 
 /* A stage of a schedule. */

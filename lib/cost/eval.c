@@ -169,10 +169,11 @@ static void check_fit(const struct hps_cost *c, const struct hps_schedule *s, ui
 		snprintf(r->why, sizeof(r->why),
 			 "%" PRIu64 " units of type \"%s\", the limit is %u", used, t->name,
 			 t->limit);
-	else if (sp->units > st->max_units)
+	else if (!i && c->opt.form == HPS_COST_EXECUTOR && sp->units > st->busy)
 		snprintf(r->why, sizeof(r->why),
-			 "stage %u has %u replicas, its micro-batches keep %u busy", i, sp->units,
-			 st->max_units);
+			 "the first stage has %u replicas with %u micro-batches each, a step has "
+			 "%g rows",
+			 sp->units, c->opt.micro_batches, c->opt.batch);
 	else if (t->memory > 0 && memory > t->memory)
 		snprintf(r->why, sizeof(r->why),
 			 "stage %u needs %.4g bytes a unit, a unit of \"%s\" has %.4g", i, memory,

@@ -44,7 +44,7 @@ struct hps_stage_time hps_cost_stage_bare(const struct hps_cost *c, uint32_t i, 
 					  uint32_t t, uint32_t first_units)
 {
 	const struct hps_cost_type *type = &c->type[t];
-	struct hps_stage_time s = { .type = t, .first = i, .last = j, .max_units = type->limit };
+	struct hps_stage_time s = { .type = t, .first = i, .last = j, .busy = UINT32_MAX };
 	double fixed = type->fixed[j + 1] - type->fixed[i];
 	double variable = type->variable[j + 1] - type->variable[i];
 	double sparse = c->sparse[j + 1] - c->sparse[i];
@@ -55,16 +55,17 @@ struct hps_stage_time hps_cost_stage_bare(const struct hps_cost *c, uint32_t i, 
 		rows = c->profile->batch;
 		s.a = fixed;
 		s.b = variable;
-		if (type->scaling && type->n_scaling < s.max_units)
-			s.max_units = type->n_scaling;
+		if (type->scaling)
+			s.busy = type->n_scaling;
 	} else {
 		double most = i ? n : floor(c->opt.batch / c->opt.micro_batches);
 
 		s.a = c->overhead / c->opt.batch;
 		s.b = fixed * n / c->opt.batch + variable;
-		if (most < s.max_units)
-			s.max_units = (uint32_t)most;
+		if (most < s.busy)
+			s.busy = (uint32_t)most;
 	}
+	s.max_units = s.busy < type->limit ? s.busy : type->limit;
 	s.d = over(2 * sparse, fmin(type->bandwidth, c->ps.bandwidth));
 	dense_terms(c, &s, c->params[j + 1] - c->params[i]);
 	s.mem_fixed = 3 * (c->params[j + 1] - c->params[i]);
@@ -86,6 +87,8 @@ double hps_stage_ct(const struct hps_cost *c, const struct hps_stage_time *s, ui
 	const struct hps_cost_type *t = &c->type[s->type];
 	const double *row;
 
+	if (k > s->busy)
+		k = s->busy;
 	if (!t->scaling)
 		return s->a + s->b / k;
 	row = t->scaling + (size_t)(k - 1) * (c->n_layers + 1);
@@ -94,9 +97,9 @@ double hps_stage_ct(const struct hps_cost *c, const struct hps_stage_time *s, ui
 
 double hps_stage_dt(const struct hps_stage_time *s, uint32_t k)
 {
-	/* The ring's c + d/k is 0 at k = 1 only up to rounding. */
-	double dt = s->c + s->d / k + s->w / ((double)k * k);
+	double n = k < s->busy ? k : s->busy, dt = s->c + s->d / n + s->w / (n * n);
 
+	/* The ring's c + d/k is 0 at k = 1 only up to rounding. */
 	return dt > 0 ? dt : 0;
 }
 

@@ -12,7 +12,7 @@
 #include "base/out.h"
 
 /* Fast rather than small: such data are written once and read a few times. */
-enum { GZIP_LEVEL = 3, ZSTD_LEVEL = 3 };
+enum { GZIP_LEVEL = 1, ZSTD_LEVEL = 3 };
 
 static const char *const names[] = { "none", "gzip", "zstd" };
 

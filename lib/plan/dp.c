@@ -42,8 +42,10 @@ struct hps_dp_stage hps_dp_stage(const struct hps_dp *d, const struct hps_dp_que
 	bool first = d->counts_first && st.first == 0;
 
 	st.d += cuts;
-	if (q->first_open && st.first)
+	if (q->first_open && st.first) {
+		st.busy = UINT32_MAX;
 		st.max_units = t->limit;
+	}
 	out.k = hps_stage_units(c, &st, q->tau, first ? q->first : 1);
 	if (first && !q->first_open && out.k != q->first)
 		out.k = 0;

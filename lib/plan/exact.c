@@ -267,6 +267,34 @@ static enum hps_status sweeps(struct exact *x, double *lower, struct hps_err *er
 	return HPS_OK;
 }
 
+/* Every layer on one type, for each type: a plan to begin with, whatever the budget. */
+static enum hps_status seed_search(struct exact *x, struct hps_err *err)
+{
+	const struct hps_cost *c = x->p->cost;
+	struct hps_problem by_rate = *x->p;
+	struct hps_cost rate = *c; /* shares its arrays */
+
+	rate.opt.evaluator = HPS_EVAL_RATE;
+	by_rate.cost = &rate;
+	for (uint32_t t = 0; t < c->n_types && (!t || hps_search_more(x->search)); t++) {
+		struct hps_span *stage = x->stage;
+		uint32_t n = 1;
+		struct hps_trial trial;
+		enum hps_status rc;
+
+		*stage = (struct hps_span){ 0, c->n_layers - 1, t, 0 };
+		rc = hps_settle(&by_rate, stage, 1, &trial, err);
+		if (rc)
+			return rc;
+		if (trial.feasible)
+			x->best = fmin(x->best, trial.objective);
+		rc = hps_search_try(x->search, stage, &n, &trial, err);
+		if (rc)
+			return rc;
+	}
+	return HPS_OK;
+}
+
 static enum hps_status start(struct exact *x, const struct hps_problem *p,
 			     struct hps_search *search, struct hps_err *err)
 {
@@ -310,6 +338,8 @@ enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
 		return rc;
 	rc = start(&x, p, &search, err);
 	if (!rc)
+		rc = seed_search(&x, err);
+	if (!rc)
 		rc = sweeps(&x, &lower, err);
 	stop(&x);
 	if (rc) {
@@ -318,7 +348,7 @@ enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
 	}
 	search.bound = fmin(lower, x.best);
 	search.has_bound = isfinite(search.bound);
-	if (!search.n_best && isinf(lower) && !search.interrupted) {
+	if (!search.best_trial.feasible && isinf(lower) && !search.interrupted) {
 		hps_search_release(&search);
 		rc = hps_plan_fastest(p, out, err);
 		return rc == HPS_MEMORY ? rc : hps_explain_no(p, rc ? NULL : out, err);

@@ -11,8 +11,20 @@ static const char *layer_name(const struct hps_cost *c, uint32_t l)
 	return s ? s : "?";
 }
 
-/* "stage 1 (layers 3-5 on "v100", 8 of 8 units) by compute" */
-static void name_binding(const struct hps_cost *c, const struct hps_span *stage,
+/* Would one unit more at this stage leave its time as it is, or worse? */
+static bool more_is_no_help(const struct hps_cost *c, const struct hps_span *stage, uint32_t n,
+			    uint32_t i)
+{
+	struct hps_stage_time st = hps_cost_stage(
+		c, stage[i].first, stage[i].last, stage[i].type, i ? (int)stage[i - 1].type : -1,
+		i + 1 < n ? (int)stage[i + 1].type : -1, stage[0].units);
+
+	return stage[i].units < st.max_units &&
+	       hps_stage_et(c, &st, stage[i].units + 1) >= hps_stage_et(c, &st, stage[i].units);
+}
+
+/* "stage 1 (layers 3-5 on "v100", 8 of 8 units) is bound by compute" */
+static void name_binding(const struct hps_cost *c, const struct hps_span *stage, uint32_t n,
 			 const struct hps_cost_result *r, uint32_t shards, char *out, size_t size)
 {
 	const struct hps_span *sp;
@@ -22,9 +34,12 @@ static void name_binding(const struct hps_cost *c, const struct hps_span *stage,
 	case HPS_BINDS_LINK:
 		sp = &stage[r->at];
 		snprintf(out, size,
-			 "stage %u (layers %u-%u on \"%s\", %u of %u units) is bound by %s", r->at,
-			 sp->first, sp->last, c->type[sp->type].name, sp->units,
-			 c->type[sp->type].limit, hps_binding_name(r->binds));
+			 "stage %u (layers %u-%u on \"%s\", %u of %u units) is bound by %s%s",
+			 r->at, sp->first, sp->last, c->type[sp->type].name, sp->units,
+			 c->type[sp->type].limit, hps_binding_name(r->binds),
+			 more_is_no_help(c, stage, n, r->at)
+				 ? " (more units would synchronise for longer)"
+				 : "");
 		break;
 	case HPS_BINDS_PS_CPU:
 	case HPS_BINDS_PS_LINK:
@@ -48,7 +63,7 @@ enum hps_status hps_explain_structure(const struct hps_problem *p, const struct 
 	hps_cost_eval(p->cost, &sched, NULL, &r, NULL);
 	if (!r.fits)
 		return hps_err_set(err, HPS_NO, "this placement does not fit: %s", r.why);
-	name_binding(p->cost, stage, &r, t->shards, what, sizeof(what));
+	name_binding(p->cost, stage, n_stages, &r, t->shards, what, sizeof(what));
 	hps_err_set(err, HPS_NO,
 		    "this placement reaches %.6g samples/s at best, below the floor of %.6g: %s",
 		    r.throughput, p->floor, what);
@@ -71,8 +86,9 @@ static double best_alone(const struct hps_cost *c, uint32_t l, uint32_t *type, u
 			struct hps_stage_time st = hps_cost_stage_bare(c, l, l, t, l ? 1 : k);
 			double et;
 
-			if (c->type[t].scaling && k > c->type[t].n_scaling)
-				break;
+			/* As if there were micro-batches for all. */
+			if (l && c->opt.form == HPS_COST_EXECUTOR)
+				st.busy = UINT32_MAX;
 			if (c->type[t].memory > 0 &&
 			    st.mem_fixed + st.mem_shared / k > c->type[t].memory)
 				continue;
@@ -150,7 +166,7 @@ static void add_fastest(const struct hps_problem *p, const struct hps_solution *
 	char what[200] = "";
 
 	hps_cost_eval(p->cost, &sched, NULL, &r, NULL);
-	name_binding(p->cost, f->stage, &r, f->trial.shards, what, sizeof(what));
+	name_binding(p->cost, f->stage, f->n_stages, &r, f->trial.shards, what, sizeof(what));
 	if (err->msg[0]) {
 		size_t len = strlen(err->msg);
 

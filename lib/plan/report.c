@@ -268,7 +268,7 @@ enum hps_status hps_plan_explain(const struct hps_problem *p, const struct hps_s
 				    100 * (r.step_s / (r.rate_s * c->opt.batch) - 1));
 	if (!rc)
 		rc = explain_floor(p, s, b, err);
-	if (!rc)
+	if (!rc && c->n_types > 1)
 		rc = explain_layers(p, s, copy, b, err);
 	free(row);
 	free(copy);

@@ -114,13 +114,15 @@ again:
 		uint32_t k;
 
 		if (executor && i) {
-			uint32_t busy = st->max_units;
+			uint32_t busy = st->busy, most = st->max_units;
 
 			/* As many as the type has; if micro-batches do not keep them busy, take
 			 * more of those. */
+			st->busy = UINT32_MAX;
 			st->max_units = c->type[st->type].limit;
 			k = hps_stage_units(c, st, tau, 1);
-			st->max_units = busy;
+			st->busy = busy;
+			st->max_units = most;
 			if (k > busy) {
 				*first = (k - 1) / c->opt.micro_batches + 1;
 				if (*first > s->time[0].max_units)

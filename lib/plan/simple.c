@@ -201,7 +201,7 @@ static bool ends(const struct hps_cost *c, const struct hps_span *ask, uint32_t 
 	       (i + 1 == n) == (*high == c->n_layers - 1);
 }
 
-enum { ENUMERATE_MAX = 20000 };
+enum { ENUMERATE_MAX = 10000 };
 
 struct fixing {
 	struct hps_search *search;
@@ -314,7 +314,6 @@ static enum hps_status choose_cuts(struct fixing *f, struct hps_err *err)
 	enumerate(f, 0, 0);
 	if (f->left)
 		return HPS_OK;
-	f->found = false;
 	cycle = hps_calloc(cells, sizeof(*cycle), err);
 	from = hps_calloc(cells, sizeof(*from), err);
 	if (cycle && from)

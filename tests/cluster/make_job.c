@@ -54,8 +54,8 @@ static void deploy(const struct hps_model *m, const struct shape *s, struct hps_
 	if (!d->shard || !d->stage)
 		abort();
 	for (uint32_t i = 0; i < s->shards; i++) {
-		d->shard[i].host = s->spread && i ? text("%s%u", "s", i, 0)
-						  : text("%s", "here", 0, 0);
+		d->shard[i].host =
+			s->spread && i ? text("%s%u", "s", i, 0) : text("%s", "here", 0, 0);
 		d->shard[i].endpoint = text("ipc://%s/s%u", s->dir, i, 0);
 	}
 	for (uint32_t i = 0; i < s->stages; i++) {
@@ -70,8 +70,8 @@ static void deploy(const struct hps_model *m, const struct shape *s, struct hps_
 		if (!st->replica)
 			abort();
 		for (uint32_t r = 0; r < st->n_replicas; r++) {
-			st->replica[r].host = s->spread ? text("%s%u", "h", n++, 0)
-							: text("%s", "here", 0, 0);
+			st->replica[r].host =
+				s->spread ? text("%s%u", "h", n++, 0) : text("%s", "here", 0, 0);
 			st->replica[r].endpoint = text("ipc://%s/r%u-%u", s->dir, i, r);
 		}
 	}
