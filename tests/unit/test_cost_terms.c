@@ -356,13 +356,21 @@ static void test_memory_and_limits(void **state)
 	eval(&c, stage, 2, 1, &r, row);
 	assert_false(r.fits);
 	assert_non_null(strstr(r.why, "9 units of type \"t0\", the limit is 8"));
-	/* More replicas than the step has micro-batches. */
+	/* More replicas than the step has micro-batches are paid for, and idle. */
 	stage[0].units = 1;
 	c.cost.type[0].memory = 0;
 	stage[1].units = 5;
 	eval(&c, stage, 2, 1, &r, row);
+	assert_true(r.fits);
+	near(row[1].ct_s, 2e-5 / 4);
+	near(r.price, 6);
+	/* The first stage cannot have more than there are rows. */
+	c.cost.opt.micro_batches = 21;
+	stage[0].units = 5;
+	stage[1].units = 1;
+	eval(&c, stage, 2, 1, &r, row);
 	assert_false(r.fits);
-	assert_non_null(strstr(r.why, "stage 1 has 5 replicas"));
+	assert_non_null(strstr(r.why, "5 replicas with 21 micro-batches each, a step has 100"));
 	plan_case_release(&c);
 }
 
