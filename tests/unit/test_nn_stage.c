@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -600,6 +601,75 @@ static void test_passes_in_flight(void **state)
 	hps_doc_free(golden);
 }
 
+/* Threads share a stage; each has a pass. */
+struct worker {
+	const struct nn_case *c;
+	struct hps_stage *stage;
+	double loss;
+	float *grads;
+	bool same;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct hps_stage_in in;
+	struct hps_pass *p;
+	uint64_t *key;
+
+	w->same = false;
+	if (hps_pass_new(w->stage, &p, NULL) != HPS_OK)
+		return NULL;
+	in = nn_case_input(w->c, 0, w->c->rows, NULL, &key);
+	w->same = true;
+	for (int i = 0; i < 50; i++) {
+		if (hps_pass_begin(p, &in, NULL) != HPS_OK)
+			w->same = false;
+		nn_case_fill(w->c, p, hps_stage_n_lookups(w->stage));
+		hps_pass_forward(p, w->c->params, true);
+		memset(w->grads, 0, w->c->graph.n_floats * sizeof(float));
+		hps_pass_backward(p, w->c->params, NULL, w->grads);
+		if (hps_pass_loss(p) != w->loss)
+			w->same = false;
+	}
+	hps_pass_free(p);
+	free(key);
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	struct hps_doc *golden = nn_golden("nn.json");
+	struct worker w[3];
+	pthread_t thread[3];
+	struct hps_stage *stage;
+	struct hps_err err;
+	struct nn_case c;
+	struct nn_run run;
+	uint32_t last;
+
+	named(&c, golden, "tangle");
+	last = c.model.n_layers - 1;
+	nn_case_run(&c, &last, 1, c.rows, c.rows, &run);
+	assert_int_equal(whole_stage(&c.graph, c.rows, &stage, &err), HPS_OK);
+	for (int i = 0; i < 3; i++) {
+		w[i] = (struct worker){ &c, stage, run.loss, NULL, false };
+		w[i].grads = calloc(c.graph.n_floats, sizeof(float));
+		assert_non_null(w[i].grads);
+		assert_int_equal(pthread_create(&thread[i], NULL, work, &w[i]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+		assert_true(w[i].same);
+		assert_memory_equal(w[i].grads, run.grads, c.graph.n_floats * sizeof(float));
+		free(w[i].grads);
+	}
+	hps_stage_free(stage);
+	nn_run_release(&run);
+	nn_case_release(&c);
+	hps_doc_free(golden);
+}
+
 /* Evaluation: the same loss and scores as in training. */
 static void test_without_training(void **state)
 {
@@ -726,6 +796,7 @@ int main(void)
 		cmocka_unit_test(test_negative_rows_do_not_count),
 		cmocka_unit_test(test_cosine_of_nothing),
 		cmocka_unit_test(test_passes_in_flight),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_without_training),
 		cmocka_unit_test(test_layers_alone),
 		cmocka_unit_test(test_no_memory),

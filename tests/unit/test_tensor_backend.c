@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,45 @@ static void test_gemm_repeats(void **state)
 		free(c);
 		free(c2);
 	}
+}
+
+/* Threads multiply side by side, each on its own, and get the same bits. */
+struct product {
+	float *a, *b, *c;
+};
+enum { SIDE = 150 };
+
+static void *multiply(void *arg)
+{
+	const struct product *p = arg;
+
+	for (int i = 0; i < 20; i++)
+		hps_backend_openblas()->gemm(false, i % 2, SIDE, SIDE, SIDE, 1.0f, p->a, SIDE, p->b,
+					     SIDE, 0.0f, p->c, SIDE);
+	return NULL;
+}
+
+static void test_gemm_threads(void **state)
+{
+	struct product p[4];
+	pthread_t thread[4];
+	float *a = matrix(SIDE, SIDE), *b = matrix(SIDE, SIDE);
+
+	for (int i = 0; i < 4; i++) {
+		p[i] = (struct product){ a, b, matrix(SIDE, SIDE) };
+		if (i > 0)
+			assert_int_equal(pthread_create(&thread[i], NULL, multiply, &p[i]), 0);
+	}
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	multiply(&p[0]);
+	for (int i = 1; i < 4; i++) {
+		assert_memory_equal(p[i].c, p[0].c, SIDE * SIDE * sizeof(float));
+		free(p[i].c);
+	}
+	free(p[0].c);
+	free(a);
+	free(b);
 }
 
 static void test_kernels(void **state)
@@ -434,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_gemm),
 		cmocka_unit_test(test_gemm_nan),
 		cmocka_unit_test(test_gemm_repeats),
+		cmocka_unit_test(test_gemm_threads),
 		cmocka_unit_test(test_kernels),
 		cmocka_unit_test(test_bias_act),
 		cmocka_unit_test(test_act_extremes),
