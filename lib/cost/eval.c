@@ -289,8 +289,13 @@ void hps_cost_eval(const struct hps_cost *c, const struct hps_schedule *s,
 	take_rate(r, r->cores_s, HPS_BINDS_CORES, busiest);
 	if (r->fits && (s->shards < c->ps.min || s->shards > c->ps.max)) {
 		r->fits = false;
-		snprintf(r->why, sizeof(r->why), "%u shards, expected %u to %u", s->shards,
-			 c->ps.min, c->ps.max);
+		if (s->shards > c->ps.max)
+			snprintf(r->why, sizeof(r->why),
+				 "%u parameter server shards are needed, %u PS cores are there",
+				 s->shards, c->ps.max);
+		else
+			snprintf(r->why, sizeof(r->why), "%u shards, %u are needed", s->shards,
+				 c->ps.min);
 	}
 	r->ps.price = c->ps.price * s->shards;
 	r->price += r->ps.price;

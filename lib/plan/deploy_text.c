@@ -79,10 +79,13 @@ enum hps_status hps_deploy_text(const struct hps_problem *p, const struct hps_so
 	double total;
 
 	if (!r) {
+		struct hps_cost step = *p->cost; /* shares its arrays */
+
+		step.opt.evaluator = HPS_EVAL_STEP;
 		paper.stage = hps_calloc(s->n_stages, sizeof(*paper.stage), err);
 		if (!paper.stage)
 			return HPS_MEMORY;
-		hps_cost_eval(p->cost, &sched, NULL, &paper.cost, paper.stage);
+		hps_cost_eval(&step, &sched, NULL, &paper.cost, paper.stage);
 		rc = hps_buf_printf(b, err, "on paper: not all of it is on a host\n\n");
 	}
 	if (!rc)

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# hps-plan as a filter: what it reads, writes, and says where there is no plan.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	P=$HPS_ROOT/testdata/profiles
+}
+
+# plan JQ ARG...: a member of the plan that hps-plan makes of the arguments.
+plan() {
+	local what=$1
+	shift
+	hps-plan -q "$@" | jq -c "$what"
+}
+
+# edited FILTER FILE: the file through jq, into edited.json.
+edited() {
+	jq "$1" "$2" >edited.json
+}
+
+# refused STATUS TEXT ARG...: exit status, the text on standard error, nothing on standard output.
+refused() {
+	local status_want=$1 text=$2
+	shift 2
+	run --separate-stderr hps-plan "$@"
+	output_is ""
+	output=$stderr
+	status_is "$status_want"
+	output_has "$text"
+}
+
+bats_require_minimum_version 1.5.0
+
+@test "writes the plan into the document and keeps the rest" {
+	edited '.mine = {"a": [1, 2.5, "x"]}' "$P/ctrdnn-here.json"
+	hps-plan edited.json >out.json
+	jq -e '.mine == {"a": [1, 2.5, "x"]} and .model.name == "ctrdnn" and .plan.method == "exact"
+		and .plan.proven and .plan.gap == 0 and .plan.simulated == false' out.json
+	jq -e '[.plan.stages[] | .units] | add <= 2' out.json
+	[ "$(jq -S 'del(.plan)' out.json)" = "$(hps-plan <edited.json | jq -S 'del(.plan)')" ]
+	# A new plan drops the deployment of the old one, and takes the old plan's place.
+	hps-provision out.json | hps-plan -m all:cpu >again.json
+	jq -e '.deployment == null and .plan.method == "all:cpu"' again.json
+}
+
+@test "the same bytes for the same input, through JSON and msgpack" {
+	hps-plan -q -t 300000 "$P/two-types.json" >a.json
+	hps-plan -q -t 300000 "$P/two-types.json" >b.json
+	cmp a.json b.json
+	hps-plan -q --msgpack -t 300000 "$P/two-types.json" >a.msgpack
+	[ "$(hps-plan -q -t 300000 a.msgpack | jq -S .)" = "$(jq -S . a.json)" ]
+	hps-plan -q --msgpack -t 300000 a.json | cmp - a.msgpack
+}
+
+@test "methods and words that do not exist are named with those that do" {
+	refused 2 'unknown method "magic"; methods are exact, ' -m magic "$P/two-types.json"
+	refused 2 "heuristic, all:TYPE, fixed:TYPE*N" -m all "$P/two-types.json"
+	refused 2 'no type "gpu"; the cluster has cpu, v100' -m all:gpu "$P/two-types.json"
+	refused 2 'unknown objective "speed", expected one of cost_per_sample' \
+		--objective speed "$P/two-types.json"
+	refused 2 'unknown form "x"' --form x "$P/two-types.json"
+	refused 2 'unknown evaluator "x"' --evaluator x "$P/two-types.json"
+	refused 2 'expected a budget' --budget many "$P/two-types.json"
+	refused 2 'expected a budget' --budget 0 "$P/two-types.json"
+}
+
+@test "a floor is a number above 0" {
+	for floor in 0 -1 inf nan x ''; do
+		refused 2 "" -t "$floor" "$P/two-types.json"
+	done
+}
+
+@test "fixed: places stages, and chooses cuts that are left open" {
+	[ "$(plan '.plan.stages' -m 'fixed:cpu*1@0-2|cpu*1@3-' "$P/ctrdnn-here.json")" = \
+		'[{"first":0,"last":2,"type":"cpu","units":1},{"first":3,"last":5,"type":"cpu","units":1}]' ]
+	[ "$(plan '[.plan.stages[] | [.first, .last]]' -m 'fixed:cpu*1|cpu*1' "$P/ctrdnn-here.json")" = \
+		'[[0,3],[4,5]]' ]
+	[ "$(plan '.plan.method' -m 'fixed:cpu*1|cpu*1' "$P/ctrdnn-here.json")" = '"fixed:cpu*1|cpu*1"' ]
+	refused 2 "fixed:" -m 'fixed:cpu*1@0-2|cpu*1@4-' "$P/ctrdnn-here.json"
+	refused 2 "fixed:" -m 'fixed:cpu*1||cpu*1' "$P/ctrdnn-here.json"
+	refused 1 '3 units of type "cpu", the limit is 2' -m 'fixed:cpu*3' "$P/ctrdnn-here.json"
+}
+
+@test "no plan: which layer or stage, by how much, and the best there is" {
+	refused 1 'no plan reaches 1e+06 samples/s: layer 3 "fc2" alone takes' -t 1e6 "$P/ctrdnn-here.json"
+	output_has "the best throughput there is is 55454.4 samples/s"
+	refused 1 "stage 0 (layers 0-5 on \"cpu\", 2 of 2 units) is bound by compute" \
+		-m all:cpu -t 70000 --evaluator rate <(jq 'del(.cluster.hosts)' "$P/ctrdnn-here.json")
+	refused 1 "all work shares 2 cores" -t 60000 "$P/ctrdnn-here.json"
+	# And it does reach what it says.
+	hps-plan -t 55454 "$P/ctrdnn-here.json" >out.json
+	jq -e '.plan.throughput_samples_per_s >= 55454 and .plan.floor_samples_per_s == 55454' out.json
+}
+
+@test "the cheapest plan may be faster than asked" {
+	[ "$(plan '.plan.throughput_samples_per_s > 225000' -t 50000 "$P/two-types.json")" = true ]
+	[ "$(plan '.plan.throughput_samples_per_s < 62000' -t 50000 --objective price \
+		"$P/two-types.json")" = true ]
+}
+
+@test "merge keeps neighbours apart" {
+	plan '[.plan.stages[].type]' --form paper -t 51.2 --merge "$P/opt350.json" >types
+	jq -e 'length > 1 and ([.[:-1], .[1:]] | transpose | all(.[0] != .[1]))' types
+}
+
+@test "what is planned with declared types says so" {
+	[ "$(plan '.plan.simulated' "$P/two-types.json")" = false ]
+	[ "$(plan '.plan.simulated' -m all:v100 "$P/two-types.json")" = true ]
+}
+
+@test "evaluator step is never faster, and rate's bound is its bound" {
+	rate=$(plan .plan.cost_per_sample "$P/ctrdnn-here.json")
+	hps-plan --evaluator step "$P/ctrdnn-here.json" >step.json
+	jq -e --argjson rate "$rate" '.plan.evaluator == "step" and .plan.bound <= $rate * 1.000001 and
+		.plan.cost_per_sample >= $rate and (.plan.proven | not) and .plan.gap > 0' step.json
+}
+
+@test "text: a table, and why" {
+	run hps-plan --text --explain -t 300000 "$P/two-types.json"
+	status_is 0
+	output_has "throughput   319829 samples/s (floor 300000)"
+	output_has "proven optimal"
+	output_has "compute binds"
+	output_has "one unit less: 297297 samples/s"
+	output_has "(below the floor)"
+	output_has "floor: 300000 costs 1.95 % more"
+	output_has "2 fc1 on cpu: v100"
+	run hps-plan --text --explain -t 1000 "$P/two-types.json"
+	output_has "floor: 1000 does not bind, 225734 is cheaper"
+	# With JSON on standard output, --explain goes to standard error.
+	hps-plan --explain "$P/two-types.json" 2>why | jq -e .plan
+	grep -q "stage 0: layers 0-5" why
+}
+
+@test "bad documents are named with their place" {
+	edited '.profile.types[0].layers[1].forward.c1 = -1' "$P/two-types.json"
+	refused 3 "edited.json: profile.types[0].layers[1].forward.c1" edited.json
+	edited '.profile.types[0].layers[2].forward.c1 = 0 | .profile.types[0].layers[2].backward.c1 = 0 |
+		.profile.types[0].layers[2].forward.c0 = 0 | .profile.types[0].layers[2].backward.c0 = 0' \
+		"$P/ctrdnn-here.json"
+	refused 3 'layer "fc1" on type "cpu": expected a time > 0' edited.json
+	edited '.cluster.types += [{"name": "tpu", "price": 1}]' "$P/two-types.json"
+	refused 3 'cluster.types[2]: type "tpu" of the cluster has no times in the profile' edited.json
+	edited '.cluster.types[1].limit = 0' "$P/two-types.json"
+	refused 3 "cluster.types[1].limit" edited.json
+	edited '.profile.layers = [] | .profile.types[].layers = []' "$P/two-types.json"
+	refused 3 "profile.layers" edited.json
+	edited 'del(.profile)' "$P/two-types.json"
+	refused 3 "hps-profile" edited.json
+	sed 's/"batch": 1000/"batch": NaN/' "$P/two-types.json" >edited.json
+	refused 3 "edited.json" edited.json
+	refused 3 "batch" --batch 2 --micro-batches 3 "$P/two-types.json"
+	refused 4 "nowhere.json" nowhere.json
+	refused 3 "standard input" - </dev/null
+}
+
+@test "a full device is an error" {
+	run --separate-stderr bash -c 'hps-plan "$0" >/dev/full' "$P/two-types.json"
+	status_is 4
+}
