@@ -233,6 +233,18 @@ enum hps_status pool_new(const struct hps_job *job, struct hps_shard **shard,
 	for (uint32_t i = 0; i < job->deployment.n_shards && st == HPS_OK; i++)
 		if (shard[i])
 			st = server_init(&p->server[p->n++], p, i, shard[i], ctx, incarnation, err);
+	if (st != HPS_OK) {
+		pool_free(p);
+		return st;
+	}
+	*out = p;
+	return HPS_OK;
+}
+
+enum hps_status pool_start(struct pool *p, struct hps_err *err)
+{
+	enum hps_status st = HPS_OK;
+
 	for (uint32_t i = 0; i < p->n && st == HPS_OK; i++) {
 		char name[16];
 
@@ -240,12 +252,7 @@ enum hps_status pool_new(const struct hps_job *job, struct hps_shard **shard,
 		st = hps_thread_start(&p->server[i].thread, name, serve, &p->server[i], err);
 		p->server[i].started = st == HPS_OK;
 	}
-	if (st != HPS_OK) {
-		pool_free(p);
-		return st;
-	}
-	*out = p;
-	return HPS_OK;
+	return st;
 }
 
 static void give_order(struct pool *p, enum order order)

@@ -9,11 +9,13 @@
 
 struct pool;
 
-/* Threads for the shards given (n_shards of the job, NULL where not here; borrowed), on sockets of
- * ctx that listen when this returns. wake: whose hps_net_recv returns when something happened. */
+/* For the shards given (n_shards of the job, NULL where not here; borrowed): sockets of ctx, which
+ * listen when this returns. wake: whose hps_net_recv returns when something happened. */
 enum hps_status pool_new(const struct hps_job *job, struct hps_shard **shard,
 			 struct hps_net_ctx *ctx, uint64_t incarnation, struct hps_net *wake,
 			 struct pool **out, struct hps_err *err);
+/* Start the threads: from now on the shards are theirs. */
+enum hps_status pool_start(struct pool *p, struct hps_err *err);
 /* Stops the threads, waits for them, closes the sockets. NULL is fine. */
 void pool_free(struct pool *p);
 

@@ -489,10 +489,12 @@ static enum hps_status start(struct process *p, bool coordinates, struct hps_err
 	st = open_net(p, coordinates, err);
 	if (st == HPS_OK)
 		st = make_shards(p, err);
+	if (st == HPS_OK)
+		st = pool_new(p->job, p->shard, p->ctx, p->incarnation, p->net, &p->pool, err);
 	if (st == HPS_OK && p->o->state)
 		st = load(p, err);
 	if (st == HPS_OK)
-		st = pool_new(p->job, p->shard, p->ctx, p->incarnation, p->net, &p->pool, err);
+		st = pool_start(p->pool, err);
 	return st;
 }
 

@@ -109,6 +109,21 @@ static void assert_not_said(const struct server *s, const char *what)
 	hps_buf_release(&b);
 }
 
+/* Its log grows: look until it says so. */
+static void await_said(const struct server *s, const char *what)
+{
+	for (double end = hps_now_s() + 20; hps_now_s() < end; usleep(1000)) {
+		struct hps_buf b = HPS_BUF_INIT;
+		bool there = hps_file_read(s->log, 0, &b, NULL) == HPS_OK && b.data &&
+			     strstr(b.data, what);
+
+		hps_buf_release(&b);
+		if (there)
+			return;
+	}
+	fail_msg("\"%s\" was never said", what);
+}
+
 /* --- a worker of one replica of one stage --- */
 
 struct worker {
@@ -652,7 +667,6 @@ static void a_signal_before_anyone_came_ends_at_once(void **state)
 	struct ps_case_opts o = opts_of(2);
 	struct ps_case c;
 	struct server s = { .c = &c, .o = { .timeout_s = 0.2 } };
-	struct hps_buf b = HPS_BUF_INIT;
 
 	ps_case_init(&c, &o);
 	free(c.job.deployment.shard[1].host);
@@ -671,15 +685,9 @@ static void a_signal_before_anyone_came_ends_at_once(void **state)
 	s.o.timeout_s = 30;
 	s.o.state = state_dir;
 	server_start(&s, "early");
-	for (double end = hps_now_s() + 20; hps_now_s() < end; usleep(1000)) {
-		hps_buf_release(&b);
-		if (hps_file_read(s.log, 0, &b, NULL) == HPS_OK && b.data &&
-		    strstr(b.data, "no save"))
-			break;
-	}
+	await_said(&s, "no save yet");
 	kill(s.pid, SIGINT);
 	assert_int_equal(server_end(&s), 0);
-	hps_buf_release(&b);
 	ps_case_release(&c);
 }
 
@@ -742,43 +750,39 @@ static void a_silent_worker_is_named(void **state)
 	ps_case_release(&c);
 }
 
+/* Servers that get in each other's way: the second is told, the first goes on. No thread is here
+ * when they are forked. */
 static void a_port_in_use_is_named(void **state)
 {
 	struct ps_case_opts o = opts_of(2);
 	struct worker w;
-	struct ps_case c;
-	struct server s = { .c = &c, .o = { .timeout_s = 30 } };
+	struct ps_case c, other;
+	struct server s = { .c = &c, .o = { .state = state_dir, .timeout_s = 30 } };
 	struct server t = { .c = &c, .o = { .timeout_s = 30 } };
-	struct hps_net_ctx *ctx;
-	struct hps_net *n;
-	struct hps_net_opts no = { .job = 1, .max_frame = 100, .known_nodes = 4 };
 
 	ps_case_init(&c, &o);
-	assert_int_equal(hps_net_ctx_new(&ctx, NULL), HPS_OK);
-	assert_int_equal(hps_net_new(ctx, &no, &n, NULL), HPS_OK);
-	assert_int_equal(hps_net_listen(n, c.job.deployment.shard[1].endpoint, NULL), HPS_OK);
-	server_start(&s, "blocked");
-	assert_int_equal(server_end(&s), HPS_NET);
-	assert_said(&s, "shard 1: ");
-	assert_said(&s, c.job.deployment.shard[1].endpoint);
-	hps_net_free(n, 0);
-	hps_net_ctx_free(ctx);
-	/* two servers of the same job on one machine: the second is told, the first goes on */
-	s.o.state = t.o.state = state_dir;
+	ps_case_init(&other, &o);
 	server_start(&s, "one");
-	worker_init(&w, &c, 95);
-	worker_join(&w, 95);
-	while (!w.first_step && !w.over && !w.done_steps)
-		listen_to(&w, 50);
-	server_start(&t, "two");
+	await_said(&s, "no save yet");
+	server_start(&t, "coordinator");
+	assert_int_equal(server_end(&t), HPS_NET);
+	assert_said(&t, "coordinator: ");
+	assert_said(&t, c.job.deployment.coordinator.endpoint);
+	free(other.job.deployment.coordinator.endpoint);
+	assert_true(asprintf(&other.job.deployment.coordinator.endpoint, "ipc://%s/c2.ipc", root) > 0);
+	t.c = &other;
+	server_start(&t, "shard");
+	assert_int_equal(server_end(&t), HPS_NET);
+	assert_said(&t, "shard 0: ");
+	assert_said(&t, c.job.deployment.shard[0].endpoint);
+	t.o.state = state_dir;
+	server_start(&t, "state");
 	assert_int_equal(server_end(&t), HPS_IO);
 	assert_said(&t, "another hps-serve has this state directory");
-	while (!w.over)
-		listen_to(&w, 50);
-	assert_int_equal(w.st, HPS_OK);
-	worker_release(&w);
+	must_run(&w, &c, 95);
 	assert_int_equal(server_end(&s), 0);
 	ps_case_release(&c);
+	ps_case_release(&other);
 }
 
 /* --- nonsense --- */
