@@ -19,9 +19,9 @@ struct pull {
 	struct pull *next;
 	struct wait wait;
 	uint32_t epoch, mb;
-	float **to;	    /* where each value goes: shard by shard, as the keys were sent */
-	uint32_t *first;    /* n_shards: of to */
-	uint32_t *n_of;	    /* n_shards * n_tables: keys asked */
+	float **to;	 /* where each value goes: shard by shard, as the keys were sent */
+	uint32_t *first; /* n_shards: of to */
+	uint32_t *n_of;	 /* n_shards * n_tables: keys asked */
 	struct split_again *again; /* copies to make when all is in; value: to */
 	float **again_from;
 	uint32_t n_again;

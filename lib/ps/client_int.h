@@ -40,14 +40,14 @@ struct split {
 	uint32_t n_again;
 	struct split_group *group;
 	uint32_t n_groups;
-	uint32_t *n_of;	      /* [shard * n_groups + group]: keys */
-	uint64_t *floats_of;  /* [shard] */
-	uint32_t *keys_of;    /* [shard] */
+	uint32_t *n_of;		    /* [shard * n_groups + group]: keys */
+	uint64_t *floats_of;	    /* [shard] */
+	uint32_t *keys_of;	    /* [shard] */
 	uint32_t *filled, *item_of; /* [shard]: the filler's */
 	uint64_t *filled_floats;
 
-	uint32_t *order;      /* of lookups, by table */
-	uint32_t *at_table;   /* n_tables + 1 */
+	uint32_t *order;    /* of lookups, by table */
+	uint32_t *at_table; /* n_tables + 1 */
 	struct split_slot *slot;
 	size_t cap_keys, cap_again, cap_groups, cap_order, cap_slots;
 };

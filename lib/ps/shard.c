@@ -12,8 +12,8 @@ struct peer {
 	bool known;
 	uint64_t incarnation, before; /* the present one, and the one it replaced */
 	bool has_before;
-	uint64_t top;			    /* highest seq seen */
-	uint64_t seen[HPS_PS_WINDOW / 64];  /* bit seq % HPS_PS_WINDOW, of those up to top */
+	uint64_t top;			   /* highest seq seen */
+	uint64_t seen[HPS_PS_WINDOW / 64]; /* bit seq % HPS_PS_WINDOW, of those up to top */
 	uint32_t n_parked;
 };
 
@@ -28,7 +28,7 @@ struct hps_shard {
 	struct shard_rows rows;
 	struct shard_dense *dense; /* n_dense parts, by stage */
 	uint32_t n_dense;
-	uint32_t *part_of; /* n_stages: index into dense, UINT32_MAX: none here */
+	uint32_t *part_of;	/* n_stages: index into dense, UINT32_MAX: none here */
 	struct hps_msg *parked; /* requests that wait for an update, in order of arrival */
 	size_t n_parked, cap_parked;
 	uint32_t max_parked; /* of one replica */
@@ -468,7 +468,7 @@ struct hps_shard_dense hps_shard_dense(const struct hps_shard *s, uint32_t i)
 {
 	const struct shard_dense *d = &s->dense[i];
 
-	return (struct hps_shard_dense){ d->stage,	  d->first, d->n,
+	return (struct hps_shard_dense){ d->stage,	d->first, d->n,
 					 d->buf->param, d->state, d->updates };
 }
 

@@ -37,8 +37,8 @@
 #include "wire/msg.h"
 
 enum {
-	HPS_PS_AHEAD = 8,	  /* steps that a request may be ahead of the shard (bsp) */
-	HPS_PS_WINDOW = 256,	  /* requests of one replica that may overtake each other */
+	HPS_PS_AHEAD = 8,	    /* steps that a request may be ahead of the shard (bsp) */
+	HPS_PS_WINDOW = 256,	    /* requests of one replica that may overtake each other */
 	HPS_PS_MAX_MICRO = 1 << 16, /* micro-batches a step, over all first-stage replicas */
 };
 
@@ -61,7 +61,7 @@ enum hps_status hps_shard_handle(struct hps_shard *s, struct hps_msg *m, struct 
 
 struct hps_shard_stats {
 	uint64_t pulls, pushes, rows_pulled, rows_pushed;
-	uint64_t step; /* bsp: updates that tables and all "ps" parts have seen; asp: the latest
+	uint64_t step;	 /* bsp: updates that tables and all "ps" parts have seen; asp: the latest
 			* step pushed + 1 */
 	uint64_t epochs; /* begun, as the pushes of rows tell: the latest's number + 1 */
 };

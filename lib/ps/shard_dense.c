@@ -102,9 +102,8 @@ enum hps_status shard_dense_answer(struct shard_dense *d, uint32_t flags, struct
 {
 	answer->head.aux = d->updates;
 	atomic_fetch_add_explicit(&d->buf->refs, 1, memory_order_relaxed);
-	answer->frame[answer->n_frames++] = (struct hps_frame){
-		d->buf->param, d->n * sizeof(float), frame_done, d->buf
-	};
+	answer->frame[answer->n_frames++] =
+		(struct hps_frame){ d->buf->param, d->n * sizeof(float), frame_done, d->buf };
 	if (!(flags & HPS_FLAG_STATE))
 		return HPS_OK;
 	return hps_msg_copy(answer, d->state, d->n_state * sizeof(float), err);
@@ -114,9 +113,10 @@ enum hps_status shard_dense_set(struct shard_dense *d, struct hps_msg *m, struct
 {
 	if (m->n_frames != 2 || m->frame[0].len != d->n * sizeof(float) ||
 	    m->frame[1].len != d->n_state * sizeof(float))
-		return hps_err_set(err, HPS_NET,
-				   "dense set: expected frames of %llu parameters and %zu floats of state",
-				   (unsigned long long)d->n, d->n_state);
+		return hps_err_set(
+			err, HPS_NET,
+			"dense set: expected frames of %llu parameters and %zu floats of state",
+			(unsigned long long)d->n, d->n_state);
 	if (make_writable(d, err) != HPS_OK)
 		return HPS_MEMORY;
 	memcpy(d->buf->param, m->frame[0].data, m->frame[0].len);
@@ -207,8 +207,8 @@ static enum hps_status check_push(const struct shard_dense *d, const struct hps_
 	if (m->head.flags)
 		return hps_err_set(err, HPS_NET, "dense push: unexpected flags 0x%x",
 				   m->head.flags);
-	if (m->n_frames != 1 || (m->frame[0].len != d->n * sizeof(float) &&
-				 (m->frame[0].len || m->head.count)))
+	if (m->n_frames != 1 ||
+	    (m->frame[0].len != d->n * sizeof(float) && (m->frame[0].len || m->head.count)))
 		return hps_err_set(err, HPS_NET, "dense push: expected a frame of %llu floats",
 				   (unsigned long long)d->n);
 	return HPS_OK;

@@ -32,9 +32,9 @@ struct shard_rows {
 	struct hps_msg *due;
 	uint32_t n_due, n_micro;
 	uint32_t n_here[HPS_PS_AHEAD];
-	uint32_t n_lookup;     /* lookup stages */
-	uint32_t *stage_rank;  /* n_stages: the how-manieth lookup stage; UINT32_MAX: none */
-	uint32_t *turn;	       /* n_lookup * n_micro: where a micro-batch's push stands */
+	uint32_t n_lookup;    /* lookup stages */
+	uint32_t *stage_rank; /* n_stages: the how-manieth lookup stage; UINT32_MAX: none */
+	uint32_t *turn;	      /* n_lookup * n_micro: where a micro-batch's push stands */
 
 	/* scratch of the summation, kept between steps */
 	struct sum_slot *sum_slot;

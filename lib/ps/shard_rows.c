@@ -78,9 +78,10 @@ static enum hps_status make_turns(struct shard_rows *r, const struct hps_job *jo
 	uint64_t n_micro = (uint64_t)d->stage[0].n_replicas * d->micro_batches;
 
 	if (n_micro < 1 || n_micro > HPS_PS_MAX_MICRO)
-		return hps_err_set(err, HPS_BAD_INPUT,
-				   "expected 1 to %d micro-batches a step over all replicas, got %llu",
-				   HPS_PS_MAX_MICRO, (unsigned long long)n_micro);
+		return hps_err_set(
+			err, HPS_BAD_INPUT,
+			"expected 1 to %d micro-batches a step over all replicas, got %llu",
+			HPS_PS_MAX_MICRO, (unsigned long long)n_micro);
 	r->n_micro = (uint32_t)n_micro;
 	r->stage_rank = hps_calloc(d->n_stages, sizeof(*r->stage_rank), err);
 	if (!r->stage_rank)
@@ -306,8 +307,8 @@ static enum hps_status update_tables(struct shard_rows *r, struct hps_err *err)
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; i < r->n_due; i++) {
-		r->cursor[i] = (struct rows_cursor){ due[i].frame[1].data, due[i].frame[2].data,
-						     0, 0 };
+		r->cursor[i] =
+			(struct rows_cursor){ due[i].frame[1].data, due[i].frame[2].data, 0, 0 };
 		if (i < r->n_micro) /* the turns of the lowest lookup stage */
 			count += due[i].head.count;
 	}

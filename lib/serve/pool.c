@@ -1,5 +1,5 @@
 /* What a shard's thread does: messages in, answers out, now and then an order. */
-#include "serve/pool.h"
+#include "serve/pool_int.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -88,11 +88,13 @@ static void watch_ceilings(struct server *s)
 		if (atomic_exchange(&s->pool->told[t], true))
 			continue;
 		if (spec->max_rows)
-			hps_warn("table %s: its ceiling of %llu rows is reached: new keys are dropped",
-				 spec->name, (unsigned long long)spec->max_rows);
+			hps_warn(
+				"table %s: its ceiling of %llu rows is reached: new keys are dropped",
+				spec->name, (unsigned long long)spec->max_rows);
 		else
-			hps_warn("table %s: its ceiling of %llu bytes is reached: new keys are dropped",
-				 spec->name, (unsigned long long)spec->max_bytes);
+			hps_warn(
+				"table %s: its ceiling of %llu bytes is reached: new keys are dropped",
+				spec->name, (unsigned long long)spec->max_bytes);
 	}
 }
 

@@ -16,7 +16,7 @@
 #include "coord/member.h"
 #include "graph/graph.h"
 #include "net/net.h"
-#include "serve/pool.h"
+#include "serve/pool_int.h"
 #include "serve/state.h"
 
 enum {
@@ -40,7 +40,7 @@ struct process {
 	struct hps_net_ctx *ctx;
 	struct hps_net *net; /* main thread's */
 	struct pool *pool;
-	struct hps_coord *coord;   /* one of the two */
+	struct hps_coord *coord; /* one of the two */
 	struct hps_member *member;
 	struct hps_outbox out;
 	struct hps_coord_table *table; /* n_tables */
@@ -523,8 +523,9 @@ static bool has_shards(const struct hps_job *job, const char *host)
 enum hps_status hps_serve_run(const struct hps_serve_opts *o, struct hps_err *err)
 {
 	const struct hps_deployment *d = &o->job->deployment;
-	struct process p = { .o = o, .job = o->job, .incarnation = new_incarnation(),
-			     .dir.lock_fd = -1 };
+	struct process p = {
+		.o = o, .job = o->job, .incarnation = new_incarnation(), .dir.lock_fd = -1
+	};
 	enum hps_status st = hps_serve_host(o->job, o->host, &p.host, err);
 	bool coordinates;
 

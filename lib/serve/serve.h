@@ -21,10 +21,10 @@ struct hps_serve_opts {
 	const struct hps_job *job; /* model and deployment; borrowed */
 	const char *host;	   /* which part runs here; NULL: all of a single-host job, else the
 				    * host of this machine's name */
-	const char *state;	   /* directory to load from at the start and to save in; NULL: none */
-	bool keep;		   /* serve one run after the other, and wait for ever */
-	double timeout_s;	   /* for peers to come; with keep: not used */
-	double dead_after_s;	   /* 0: the coordinator's default */
+	const char *state;   /* directory to load from at the start and to save in; NULL: none */
+	bool keep;	     /* serve one run after the other, and wait for ever */
+	double timeout_s;    /* for peers to come; with keep: not used */
+	double dead_after_s; /* 0: the coordinator's default */
 };
 
 /* Which host's part runs here: o->host, or as said there. HPS_USAGE: the deployment has no such

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "serve/state_file.h"
+#include "serve/state_file_int.h"
 
 static char *path_of(struct hps_err *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -75,7 +75,7 @@ static enum hps_status each_entry(const char *dir, entry_fn fn, void *ctx, struc
 
 	if (!d)
 		return errno == ENOENT || errno == ENOTDIR ? HPS_OK
-							    : failed("cannot open", dir, err);
+							   : failed("cannot open", dir, err);
 	while (st == HPS_OK && (errno = 0, e = readdir(d)))
 		if (e->d_name[0] != '.')
 			st = fn(ctx, dir, e->d_name, err);
@@ -110,7 +110,8 @@ enum hps_status hps_state_open(struct hps_state_dir *d, const char *root, const 
 		st = failed("cannot open", lock, err);
 	} else if (flock(d->lock_fd, LOCK_EX | LOCK_NB)) {
 		st = errno == EWOULDBLOCK
-			     ? hps_err_set(err, HPS_IO, "another hps-serve has this state directory")
+			     ? hps_err_set(err, HPS_IO,
+					   "another hps-serve has this state directory")
 			     : hps_err_errno(err, HPS_IO, "cannot lock");
 		hps_err_at(err, "%s", d->dir);
 	} else {

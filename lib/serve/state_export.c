@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "serve/npy.h"
-#include "serve/state_file.h"
+#include "serve/state_file_int.h"
 
 struct table_figures {
 	uint64_t rows, freq_sum, freq_max, floats;
@@ -47,7 +47,8 @@ static enum hps_status read_model(struct exporting *x, const struct state_reader
 	if (st != HPS_OK)
 		return st;
 	if (x->graph.n_floats != r->head.n_floats)
-		return state_reader_bad(r, err, "expected %llu dense parameters, the head says %llu",
+		return state_reader_bad(r, err,
+					"expected %llu dense parameters, the head says %llu",
 					(unsigned long long)x->graph.n_floats,
 					(unsigned long long)r->head.n_floats);
 	x->flat = hps_calloc(x->graph.n_floats, sizeof(*x->flat), err);

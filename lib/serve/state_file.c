@@ -1,5 +1,5 @@
 /* How a shard's file is written, and whether one that is read is whole. */
-#include "serve/state_file.h"
+#include "serve/state_file_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,8 +135,8 @@ enum hps_status state_reader_open(struct state_reader *r, const char *path, stru
 	if (st == HPS_OK && h->version != STATE_VERSION)
 		st = state_reader_bad(r, err, "expected version %d of the format, got %u",
 				      STATE_VERSION, h->version);
-	if (st == HPS_OK && (h->sum != head_sum(h) || h->shard >= h->n_shards ||
-			     h->n_tables > HPS_MAX_TABLES))
+	if (st == HPS_OK &&
+	    (h->sum != head_sum(h) || h->shard >= h->n_shards || h->n_tables > HPS_MAX_TABLES))
 		st = state_reader_bad(r, err, "the head is damaged");
 	if (st != HPS_OK)
 		state_reader_close(r);

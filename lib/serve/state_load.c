@@ -3,18 +3,18 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "serve/state_file.h"
+#include "serve/state_file_int.h"
 
 struct loading {
 	const struct hps_state *state;
 	const struct hps_job *job;
 	struct hps_shard **shard; /* n_shards of the job; NULL: not here */
 	uint32_t n_shards;
-	size_t vectors; /* of dense optimizer state */
-	uint64_t *rows; /* n_tables: of all files, as their TABLE blocks say */
-	uint64_t *seen; /* n_tables: rows of the file at hand */
+	size_t vectors;	 /* of dense optimizer state */
+	uint64_t *rows;	 /* n_tables: of all files, as their TABLE blocks say */
+	uint64_t *seen;	 /* n_tables: rows of the file at hand */
 	uint64_t floats; /* dense parameters read */
-	float *row;	/* one, aligned */
+	float *row;	 /* one, aligned */
 };
 
 static enum hps_status check_model(const struct loading *l, const struct state_reader *r,
@@ -23,10 +23,9 @@ static enum hps_status check_model(const struct loading *l, const struct state_r
 	const struct hps_model *m = &l->job->model;
 
 	if (r->head.digest != m->digest)
-		return state_reader_bad(r, err,
-					"of another model: digest %016llx, the job's has %016llx",
-					(unsigned long long)r->head.digest,
-					(unsigned long long)m->digest);
+		return state_reader_bad(
+			r, err, "of another model: digest %016llx, the job's has %016llx",
+			(unsigned long long)r->head.digest, (unsigned long long)m->digest);
 	if (r->head.save != l->state->save || r->head.n_tables != m->n_tables ||
 	    r->head.n_floats != l->state->n_floats)
 		return state_reader_bad(r, err, "the head is of another save");
@@ -109,7 +108,8 @@ static enum hps_status reserve(struct loading *l, struct hps_err *err)
 	enum hps_status st = HPS_OK;
 
 	for (uint32_t s = 0; s < l->n_shards && st == HPS_OK; s++)
-		for (uint32_t t = 0; l->shard[s] && t < l->job->model.n_tables && st == HPS_OK; t++) {
+		for (uint32_t t = 0; l->shard[s] && t < l->job->model.n_tables && st == HPS_OK;
+		     t++) {
 			uint64_t share = l->rows[t] / l->n_shards;
 
 			share += share / 16;

@@ -1,5 +1,5 @@
 /* What of a shard goes into its file. */
-#include "serve/state_file.h"
+#include "serve/state_file_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +46,9 @@ struct rows {
 
 static enum hps_status flush_rows(struct rows *r, struct hps_err *err)
 {
-	struct state_block b = { .kind = STATE_ROWS, .table = r->table, .optim = r->optim,
-				 .a = r->n };
+	struct state_block b = {
+		.kind = STATE_ROWS, .table = r->table, .optim = r->optim, .a = r->n
+	};
 
 	if (!r->n)
 		return HPS_OK;
@@ -99,16 +100,17 @@ static enum hps_status put_dense(struct state_writer *w, const struct hps_job *j
 
 		st = hps_buf_add(&w->body, d->param + at, n * sizeof(float), err);
 		for (size_t v = 0; v < vectors && st == HPS_OK; v++)
-			st = hps_buf_add(&w->body, d->state + v * d->n + at, n * sizeof(float), err);
+			st = hps_buf_add(&w->body, d->state + v * d->n + at, n * sizeof(float),
+					 err);
 		if (st == HPS_OK)
-			st = state_writer_put(w,
-					      (struct state_block){
-						      .kind = STATE_DENSE,
+			st = state_writer_put(
+				w,
+				(struct state_block){ .kind = STATE_DENSE,
 						      .optim = job->model.train.optimizer.kind,
 						      .a = d->first + at,
 						      .b = n,
 						      .c = d->updates },
-					      err);
+				err);
 	}
 	return st;
 }

@@ -11,11 +11,11 @@
 #include "base/mem.h"
 
 enum {
-	GROUP = 32,		 /* keys in flight: enough for a core's 10 to 16 line fill buffers */
-	LINE = 64,		 /* bytes of a cache line */
-	MIN_BITS = 4,		 /* of the slot array: 16 slots */
-	BLOCK_BYTES = 1 << 20,	 /* aim of one arena block */
-	BLOCKS_AT_CEILING = 16,	 /* under a ceiling in bytes the arena has about as many */
+	GROUP = 32,		/* keys in flight: enough for a core's 10 to 16 line fill buffers */
+	LINE = 64,		/* bytes of a cache line */
+	MIN_BITS = 4,		/* of the slot array: 16 slots */
+	BLOCK_BYTES = 1 << 20,	/* aim of one arena block */
+	BLOCKS_AT_CEILING = 16, /* under a ceiling in bytes the arena has about as many */
 };
 
 struct slot {

@@ -59,8 +59,8 @@ uint32_t hps_table_dim(const struct hps_table *t);
 
 /* Visit rows in slot order, which is the same for the same set of keys put in the same order;
  * row: dim + state floats, then freq and last use. Stops at the first status but HPS_OK. */
-typedef enum hps_status (*hps_table_visit)(void *ctx, uint64_t key, const float *row,
-					   uint32_t freq, uint32_t last, struct hps_err *err);
+typedef enum hps_status (*hps_table_visit)(void *ctx, uint64_t key, const float *row, uint32_t freq,
+					   uint32_t last, struct hps_err *err);
 enum hps_status hps_table_each(const struct hps_table *t, hps_table_visit fn, void *ctx,
 			       struct hps_err *err);
 /* Make room for `rows` rows in all, as far as the ceilings allow. To be called before many

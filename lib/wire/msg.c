@@ -13,20 +13,13 @@
 static const uint8_t magic[4] = { 'H', 'P', 'S', '1' };
 
 static const char *const type_name[] = {
-	[HPS_MSG_PULL] = "pull",
-	[HPS_MSG_ROWS] = "rows",
-	[HPS_MSG_PUSH] = "push",
-	[HPS_MSG_DENSE_PULL] = "dense pull",
-	[HPS_MSG_DENSE] = "dense",
-	[HPS_MSG_DENSE_PUSH] = "dense push",
-	[HPS_MSG_DENSE_SET] = "dense set",
-	[HPS_MSG_FLUSH] = "flush",
-	[HPS_MSG_FLUSHED] = "flushed",
-	[HPS_MSG_FORWARD] = "forward",
-	[HPS_MSG_BACKWARD] = "backward",
-	[HPS_MSG_END] = "end",
-	[HPS_MSG_RING] = "ring",
-	[HPS_MSG_CONTROL] = "control",
+	[HPS_MSG_PULL] = "pull",	   [HPS_MSG_ROWS] = "rows",
+	[HPS_MSG_PUSH] = "push",	   [HPS_MSG_DENSE_PULL] = "dense pull",
+	[HPS_MSG_DENSE] = "dense",	   [HPS_MSG_DENSE_PUSH] = "dense push",
+	[HPS_MSG_DENSE_SET] = "dense set", [HPS_MSG_FLUSH] = "flush",
+	[HPS_MSG_FLUSHED] = "flushed",	   [HPS_MSG_FORWARD] = "forward",
+	[HPS_MSG_BACKWARD] = "backward",   [HPS_MSG_END] = "end",
+	[HPS_MSG_RING] = "ring",	   [HPS_MSG_CONTROL] = "control",
 };
 
 const char *hps_msg_name(uint16_t type)
@@ -221,9 +214,10 @@ enum hps_status hps_dir_check(const struct hps_msg *m, const uint32_t *dims, uin
 		struct hps_dir_entry e = hps_dir_entry(m, i);
 
 		if (e.table >= n_tables || (i && e.table <= hps_dir_entry(m, i - 1).table))
-			return hps_err_set(err, HPS_NET,
-					   "%s: entry %u: expected ascending tables below %u, got %u",
-					   name, i, n_tables, e.table);
+			return hps_err_set(
+				err, HPS_NET,
+				"%s: entry %u: expected ascending tables below %u, got %u", name, i,
+				n_tables, e.table);
 		keys += e.n;
 		floats += (uint64_t)e.n * dims[e.table];
 	}

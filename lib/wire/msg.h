@@ -24,7 +24,7 @@
 
 enum { HPS_WIRE_VERSION = 1, HPS_HEAD_BYTES = 72, HPS_MAX_FRAMES = 6 };
 #define HPS_NODE_COORDINATOR 0u
-#define HPS_NODE_PROCESS UINT32_MAX
+#define HPS_NODE_PROCESS     UINT32_MAX
 
 enum hps_msg_type {
 	/* replica -> shard, shard -> replica */
@@ -44,19 +44,19 @@ enum hps_msg_type {
 	HPS_MSG_FLUSH,	    /* answered by FLUSHED when all updates before `step` are applied */
 	HPS_MSG_FLUSHED,
 	/* replica -> replica */
-	HPS_MSG_FORWARD,    /* frames: row numbers, labels, [dense], [keys], [activations] as the cut
+	HPS_MSG_FORWARD,  /* frames: row numbers, labels, [dense], [keys], [activations] as the cut
 			     * says; aux: operand << 48 | first line; arg: line count */
-	HPS_MSG_BACKWARD,   /* frame: gradients as the cut says; HPS_FLAG_EVAL: none, credit only */
-	HPS_MSG_END,	    /* forward, to every replica of the next stage: the epoch's steps are
+	HPS_MSG_BACKWARD, /* frame: gradients as the cut says; HPS_FLAG_EVAL: none, credit only */
+	HPS_MSG_END,	  /* forward, to every replica of the next stage: the epoch's steps are
 			     * 0..step-1 of this sender (bsp: the same for all) */
-	HPS_MSG_RING,	    /* frame: one chunk; arg: ring round; step */
+	HPS_MSG_RING,	  /* frame: one chunk; arg: ring round; step */
 	/* anyone <-> coordinator: one msgpack frame (wire/control.h) */
 	HPS_MSG_CONTROL,
 };
 
 enum hps_msg_flag {
-	HPS_FLAG_EVAL = 1,	/* evaluation: nothing is created or changed */
-	HPS_FLAG_STATE = 2,	/* with optimizer state */
+	HPS_FLAG_EVAL = 1,  /* evaluation: nothing is created or changed */
+	HPS_FLAG_STATE = 2, /* with optimizer state */
 };
 
 struct hps_head {
@@ -120,7 +120,7 @@ struct hps_outbox {
 	struct {
 		uint32_t dst; /* node */
 		struct hps_msg msg;
-	} *item;
+	} * item;
 	size_t n, cap;
 };
 /* Takes the message (released on failure). */

@@ -91,9 +91,9 @@ void ps_case_init(struct ps_case *c, const struct ps_case_opts *o)
 	memset(c, 0, sizeof(*c));
 	if (o->max_rows || o->max_bytes) {
 		free(limits);
-		limits = o->max_rows ? format(",\"max_rows\":%llu", (unsigned long long)o->max_rows)
-				     : format(",\"max_bytes\":%llu",
-					      (unsigned long long)o->max_bytes);
+		limits = o->max_rows
+				 ? format(",\"max_rows\":%llu", (unsigned long long)o->max_rows)
+				 : format(",\"max_bytes\":%llu", (unsigned long long)o->max_bytes);
 	}
 	text = format(model, optimizer[o->table_optim], limits, optimizer[HPS_ADAGRAD],
 		      optimizer[o->dense_optim]);

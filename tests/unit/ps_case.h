@@ -17,8 +17,9 @@ struct ps_case_opts {
 	uint32_t micro_batches;	 /* 0 counts as 1 */
 	enum hps_sync sync;
 	enum hps_dense_sync dense_sync; /* of the last stage; the others are "ps" */
-	enum hps_optim_kind dense_optim, table_optim; /* table_optim: of table "a"; "b" has adagrad */
-	uint64_t max_rows, max_bytes;		      /* of table "a" */
+	enum hps_optim_kind dense_optim,
+		table_optim;	      /* table_optim: of table "a"; "b" has adagrad */
+	uint64_t max_rows, max_bytes; /* of table "a" */
 	const char *endpoints; /* of shards and coordinator: "DIR/s0.ipc" ...; NULL: "/nowhere" */
 	uint64_t seed;
 };

@@ -128,8 +128,7 @@ static uint64_t some_key(struct hps_rng *r, uint32_t table)
 	return k == 0 ? 0 : k == 1 ? UINT64_MAX : k < 25 ? k : hps_mix64(k);
 }
 
-static void fill_lookup(struct micro *m, struct hps_rng *r, const struct hps_layer *l,
-			uint32_t dim)
+static void fill_lookup(struct micro *m, struct hps_rng *r, const struct hps_layer *l, uint32_t dim)
 {
 	uint32_t i = m->n++, n = (uint32_t)hps_rng_below(r, MAX_KEYS + 1);
 	uint32_t used = 0;
@@ -147,8 +146,8 @@ static void fill_lookup(struct micro *m, struct hps_rng *r, const struct hps_lay
 		m->grad[i][j] = (float)hps_rng_normal(r);
 		m->value[i][j] = -99;
 	}
-	m->rows[i] = (struct hps_ps_rows){ l->table, dim, used, m->key[i], m->value[i],
-					   m->grad[i] };
+	m->rows[i] =
+		(struct hps_ps_rows){ l->table, dim, used, m->key[i], m->value[i], m->grad[i] };
 }
 
 /* The same for everybody who asks: from (step, stage, micro-batch). */
@@ -266,7 +265,7 @@ struct world {
 	uint32_t n_clients;
 	struct hps_outbox air; /* on its way */
 	struct hps_rng rng;
-	bool chaos; /* reorder and repeat */
+	bool chaos;			     /* reorder and repeat */
 	struct micro micro[2][3][MAX_MICRO]; /* [step % 2][stage][mb] */
 	bool rows_in[2][3][MAX_MICRO], dense_in[MAX_REPLICAS], flushed[MAX_REPLICAS];
 	uint64_t dense_updates[MAX_REPLICAS];
@@ -447,9 +446,9 @@ static void check_dense(struct world *w, struct plain *p, uint64_t step)
 		if (w->dense_in[i])
 			continue;
 		got[i] = calloc(n, sizeof(float));
-		assert_int_equal(hps_ps_dense_pull(w->client[i], step, 0, got[i], NULL, &w->air,
-						   NULL),
-				 HPS_OK);
+		assert_int_equal(
+			hps_ps_dense_pull(w->client[i], step, 0, got[i], NULL, &w->air, NULL),
+			HPS_OK);
 	}
 	for (uint32_t i = 0; i < w->n_clients; i++) {
 		uint32_t replica, stage = stage_of(w, i, &replica);
@@ -485,9 +484,9 @@ static void push_all(struct world *w, uint64_t step)
 			float *grad = calloc(n, sizeof(float));
 
 			dense_grad(grad, n, step, s, r, &count);
-			assert_int_equal(hps_ps_dense_push(w->client[i], step, count, grad, &w->air,
-							   NULL),
-					 HPS_OK);
+			assert_int_equal(
+				hps_ps_dense_push(w->client[i], step, count, grad, &w->air, NULL),
+				HPS_OK);
 			free(grad);
 		}
 		for (int k = 0; k < 3; k++)
@@ -578,17 +577,42 @@ static void bsp_equals_the_plain_loop(void **state)
 {
 	static const struct ps_case_opts cases[] = {
 		{ .shards = 1, .stages = 1, .seed = 1 },
-		{ .shards = 2, .stages = 1, .replicas = { 2 }, .micro_batches = 2,
-		  .table_optim = HPS_ADAGRAD, .dense_optim = HPS_ADAM, .seed = 2 },
-		{ .shards = 3, .stages = 2, .replicas = { 2, 3 }, .micro_batches = 4,
-		  .table_optim = HPS_ADAM, .dense_optim = HPS_ADAGRAD, .seed = 3 },
-		{ .shards = 2, .stages = 3, .replicas = { 3, 2, 1 }, .micro_batches = 1,
-		  .table_optim = HPS_ADAM, .dense_optim = HPS_SGD, .seed = 4 },
-		{ .shards = 1, .stages = 2, .replicas = { 1, 3 }, .micro_batches = 2,
-		  .table_optim = HPS_ADAGRAD, .dense_optim = HPS_ADAM, .seed = 5 },
+		{ .shards = 2,
+		  .stages = 1,
+		  .replicas = { 2 },
+		  .micro_batches = 2,
+		  .table_optim = HPS_ADAGRAD,
+		  .dense_optim = HPS_ADAM,
+		  .seed = 2 },
+		{ .shards = 3,
+		  .stages = 2,
+		  .replicas = { 2, 3 },
+		  .micro_batches = 4,
+		  .table_optim = HPS_ADAM,
+		  .dense_optim = HPS_ADAGRAD,
+		  .seed = 3 },
+		{ .shards = 2,
+		  .stages = 3,
+		  .replicas = { 3, 2, 1 },
+		  .micro_batches = 1,
+		  .table_optim = HPS_ADAM,
+		  .dense_optim = HPS_SGD,
+		  .seed = 4 },
+		{ .shards = 1,
+		  .stages = 2,
+		  .replicas = { 1, 3 },
+		  .micro_batches = 2,
+		  .table_optim = HPS_ADAGRAD,
+		  .dense_optim = HPS_ADAM,
+		  .seed = 5 },
 		/* more shards than lines of parameters: most parts are empty */
-		{ .shards = 40, .stages = 2, .replicas = { 1, 2 }, .micro_batches = 3,
-		  .table_optim = HPS_SGD, .dense_optim = HPS_ADAM, .seed = 6 },
+		{ .shards = 40,
+		  .stages = 2,
+		  .replicas = { 1, 2 },
+		  .micro_batches = 3,
+		  .table_optim = HPS_SGD,
+		  .dense_optim = HPS_ADAM,
+		  .seed = 6 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -599,8 +623,11 @@ static void bsp_equals_the_plain_loop(void **state)
 static void shards_do_not_change_the_bits(void **state)
 {
 	for (uint64_t seed = 20; seed < 26; seed++) {
-		struct ps_case_opts o = { .stages = 2, .replicas = { 2, 2 }, .micro_batches = 2,
-					  .table_optim = HPS_ADAM, .dense_optim = HPS_ADAM,
+		struct ps_case_opts o = { .stages = 2,
+					  .replicas = { 2, 2 },
+					  .micro_batches = 2,
+					  .table_optim = HPS_ADAM,
+					  .dense_optim = HPS_ADAM,
 					  .seed = seed };
 
 		for (o.shards = 1; o.shards <= 3; o.shards++)
@@ -610,8 +637,13 @@ static void shards_do_not_change_the_bits(void **state)
 
 static void asp_applies_every_push_at_once(void **state)
 {
-	struct ps_case_opts o = { .shards = 3, .stages = 1, .sync = HPS_ASP, .micro_batches = 4,
-				  .table_optim = HPS_ADAM, .dense_optim = HPS_ADAM, .seed = 9 };
+	struct ps_case_opts o = { .shards = 3,
+				  .stages = 1,
+				  .sync = HPS_ASP,
+				  .micro_batches = 4,
+				  .table_optim = HPS_ADAM,
+				  .dense_optim = HPS_ADAM,
+				  .seed = 9 };
 	struct world *w = malloc(sizeof(*w));
 	struct plain *p;
 
@@ -681,8 +713,12 @@ static void evaluation_reads_zeros_and_makes_no_row(void **state)
 
 static void a_restarted_client_is_not_repeated(void **state)
 {
-	struct ps_case_opts o = { .shards = 2, .stages = 1, .micro_batches = 2,
-				  .table_optim = HPS_ADAM, .dense_optim = HPS_ADAM, .seed = 8 };
+	struct ps_case_opts o = { .shards = 2,
+				  .stages = 1,
+				  .micro_batches = 2,
+				  .table_optim = HPS_ADAM,
+				  .dense_optim = HPS_ADAM,
+				  .seed = 8 };
 	struct world *w = malloc(sizeof(*w));
 	struct hps_outbox late = { 0 };
 	struct plain *p;
@@ -739,8 +775,12 @@ static void a_restarted_client_is_not_repeated(void **state)
 
 static void a_ring_stage_takes_state_and_hands_it_back(void **state)
 {
-	struct ps_case_opts o = { .shards = 3, .stages = 2, .replicas = { 1, 2 },
-				  .dense_sync = HPS_DENSE_RING, .dense_optim = HPS_ADAM, .seed = 4 };
+	struct ps_case_opts o = { .shards = 3,
+				  .stages = 2,
+				  .replicas = { 1, 2 },
+				  .dense_sync = HPS_DENSE_RING,
+				  .dense_optim = HPS_ADAM,
+				  .seed = 4 };
 	struct world *w = malloc(sizeof(*w));
 	uint64_t first, n;
 	float *param, *opt, *param2, *opt2;
@@ -749,7 +789,8 @@ static void a_ring_stage_takes_state_and_hands_it_back(void **state)
 
 	world_init(w, &o);
 	assert_true(has_dense(w, 1, &first, &n));
-	param = calloc(n, 4), opt = calloc(2 * n, 4), param2 = calloc(n, 4), opt2 = calloc(2 * n, 4);
+	param = calloc(n, 4), opt = calloc(2 * n, 4), param2 = calloc(n, 4),
+	opt2 = calloc(2 * n, 4);
 	for (uint64_t i = 0; i < n; i++) {
 		param[i] = (float)i;
 		opt[i] = (float)i + 0.25f;
@@ -758,9 +799,9 @@ static void a_ring_stage_takes_state_and_hands_it_back(void **state)
 	assert_int_equal(hps_ps_dense_set(w->client[1], param, opt, 41, &w->air, NULL), HPS_OK);
 	drain(w);
 	/* the other replica reads it, whatever the step */
-	assert_int_equal(hps_ps_dense_pull(w->client[2], 999, HPS_FLAG_STATE, param2, opt2, &w->air,
-					   NULL),
-			 HPS_OK);
+	assert_int_equal(
+		hps_ps_dense_pull(w->client[2], 999, HPS_FLAG_STATE, param2, opt2, &w->air, NULL),
+		HPS_OK);
 	drain(w);
 	assert_true(w->dense_in[2]);
 	assert_int_equal(w->dense_updates[2], 41);
@@ -799,7 +840,8 @@ static void an_answer_under_way_does_not_change(void **state)
 		float *g = calloc(n, 4);
 
 		memset(g, 0x3f, n * 4);
-		assert_int_equal(hps_ps_dense_push(w->client[0], step, 1, g, &w->air, NULL), HPS_OK);
+		assert_int_equal(hps_ps_dense_push(w->client[0], step, 1, g, &w->air, NULL),
+				 HPS_OK);
 		drain(w);
 		free(g);
 	}
@@ -831,9 +873,9 @@ static void parts_are_put_wherever_they_came_from(void **state)
 
 		memcpy(tail, opt + cut, (n - cut) * 4);
 		memcpy(tail + (n - cut), opt + n + cut, (n - cut) * 4);
-		assert_int_equal(hps_shard_put_dense(w->shard[s], cut, n - cut, param + cut, tail, 9,
-						     NULL),
-				 HPS_OK);
+		assert_int_equal(
+			hps_shard_put_dense(w->shard[s], cut, n - cut, param + cut, tail, 9, NULL),
+			HPS_OK);
 		free(tail);
 		tail = calloc(2 * cut, 4);
 		memcpy(tail, opt, cut * 4);
@@ -879,7 +921,9 @@ static void refuse(struct world *w, struct hps_msg *m, const char *why)
 static struct hps_msg req(struct world *w, uint16_t type, uint32_t client)
 {
 	static uint64_t seq;
-	struct hps_msg m = { .head = { .type = type, .src = first_replica(w) + client, .seq = ++seq,
+	struct hps_msg m = { .head = { .type = type,
+				       .src = first_replica(w) + client,
+				       .seq = ++seq,
 				       .incarnation = 1 } };
 
 	if (type == HPS_MSG_PULL || type == HPS_MSG_PUSH)
@@ -890,8 +934,9 @@ static struct hps_msg req(struct world *w, uint16_t type, uint32_t client)
 
 static void bad_requests_are_refused(void **state)
 {
-	struct ps_case_opts o = { .shards = 2, .stages = 3, .replicas = { 2, 1, 1 },
-				  .micro_batches = 2, .seed = 4 };
+	struct ps_case_opts o = {
+		.shards = 2, .stages = 3, .replicas = { 2, 1, 1 }, .micro_batches = 2, .seed = 4
+	};
 	struct world *w = malloc(sizeof(*w));
 	struct hps_msg m;
 	float zeros[64] = { 0 };
@@ -1055,8 +1100,9 @@ static enum hps_status one_step(struct world *w)
 			struct hps_ps_event ev;
 
 			memmove(&air->item[0], &air->item[1], --air->n * sizeof(*air->item));
-			st = dst < first_replica(w) ? hps_shard_handle(w->shard[dst - 1], &m, air, NULL)
-						    : hps_ps_message(w->client[0], &m, &ev, NULL);
+			st = dst < first_replica(w)
+				     ? hps_shard_handle(w->shard[dst - 1], &m, air, NULL)
+				     : hps_ps_message(w->client[0], &m, &ev, NULL);
 		}
 	}
 	return st;
@@ -1064,8 +1110,12 @@ static enum hps_status one_step(struct world *w)
 
 static void every_failed_allocation_is_survived(void **state)
 {
-	struct ps_case_opts o = { .shards = 2, .stages = 1, .micro_batches = 2,
-				  .dense_optim = HPS_ADAM, .table_optim = HPS_ADAGRAD, .seed = 4 };
+	struct ps_case_opts o = { .shards = 2,
+				  .stages = 1,
+				  .micro_batches = 2,
+				  .dense_optim = HPS_ADAM,
+				  .table_optim = HPS_ADAGRAD,
+				  .seed = 4 };
 	struct world *w = malloc(sizeof(*w));
 	enum hps_status st = HPS_MEMORY;
 	unsigned long n;

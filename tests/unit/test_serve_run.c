@@ -134,8 +134,8 @@ struct worker {
 	struct hps_member *member;
 	struct hps_outbox out;
 	const char *mode;
-	uint64_t steps;	   /* of the epoch */
-	uint64_t kill_at;  /* when this many steps are done, SIGTERM goes to kill_pid */
+	uint64_t steps;	  /* of the epoch */
+	uint64_t kill_at; /* when this many steps are done, SIGTERM goes to kill_pid */
 	pid_t kill_pid;
 	/* what happened */
 	uint64_t first_step, done_steps;
@@ -175,9 +175,9 @@ static void worker_init(struct worker *w, struct ps_case *c, uint64_t incarnatio
 	assert_int_equal(hps_net_ctx_new(&w->ctx, NULL), HPS_OK);
 	assert_int_equal(hps_net_new(w->ctx, &o, &w->ps, NULL), HPS_OK);
 	for (uint32_t i = 0; i < c->job.deployment.n_shards; i++)
-		assert_int_equal(hps_net_connect(w->ps, 1 + i, c->job.deployment.shard[i].endpoint,
-						 NULL),
-				 HPS_OK);
+		assert_int_equal(
+			hps_net_connect(w->ps, 1 + i, c->job.deployment.shard[i].endpoint, NULL),
+			HPS_OK);
 	o.self = HPS_NODE_PROCESS;
 	assert_int_equal(hps_net_new(w->ctx, &o, &w->ctl, NULL), HPS_OK);
 	assert_int_equal(hps_net_connect(w->ctl, HPS_NODE_COORDINATOR,
@@ -294,7 +294,10 @@ static void say_loss(struct worker *w, uint64_t step)
 	for (int k = 0; k < 4; k++) {
 		struct hps_doc *a = hps_doc_array();
 
-		hps_doc_add(a, k == 2 ? hps_doc_double(6) : hps_doc_u64(k == 0 ? step : k == 3 ? 12 : 0));
+		hps_doc_add(a, k == 2 ? hps_doc_double(6)
+				      : hps_doc_u64(k == 0   ? step
+						    : k == 3 ? 12
+							     : 0));
 		assert_int_equal(hps_doc_put(d, list[k], a), 0);
 	}
 	assert_int_equal(hps_doc_put(d, "epoch", hps_doc_int(0)), 0);
@@ -388,9 +391,9 @@ static void take_notice(struct worker *w, struct hps_notice *n)
 		w->stop = member_u64(n->body, "step");
 		break;
 	case HPS_CTL_FINISH:
-		assert_int_equal(hps_ps_flush(w->client, w->first_step + w->done_steps, &w->out,
-					      NULL),
-				 HPS_OK);
+		assert_int_equal(
+			hps_ps_flush(w->client, w->first_step + w->done_steps, &w->out, NULL),
+			HPS_OK);
 		await(w, HPS_PS_FLUSHED);
 		pull_all(w, w->first_step + w->done_steps, HPS_FLAG_EVAL);
 		say(w, HPS_CTL_FINISHED, NULL);
@@ -429,8 +432,12 @@ static void must_run(struct worker *w, struct ps_case *c, uint64_t incarnation)
 
 static struct ps_case_opts opts_of(uint32_t shards)
 {
-	return (struct ps_case_opts){ .shards = shards, .stages = 1, .dense_optim = HPS_ADAM,
-				      .table_optim = HPS_ADAGRAD, .endpoints = root, .seed = 3 };
+	return (struct ps_case_opts){ .shards = shards,
+				      .stages = 1,
+				      .dense_optim = HPS_ADAM,
+				      .table_optim = HPS_ADAGRAD,
+				      .endpoints = root,
+				      .seed = 3 };
 }
 
 /* --- runs --- */
@@ -499,10 +506,12 @@ static void two_hosts_serve_one_job(void **state)
 	struct ps_case_opts o = opts_of(3);
 	struct worker w;
 	struct ps_case c;
-	struct server a = { .c = &c, .o = { .state = state_dir, .keep = true, .host = "here",
-					    .timeout_s = 30 } };
-	struct server b = { .c = &c, .o = { .state = state_dir, .keep = true, .host = "there",
-					    .timeout_s = 30 } };
+	struct server a = {
+		.c = &c, .o = { .state = state_dir, .keep = true, .host = "here", .timeout_s = 30 }
+	};
+	struct server b = {
+		.c = &c, .o = { .state = state_dir, .keep = true, .host = "there", .timeout_s = 30 }
+	};
 	struct hps_state found;
 	bool there;
 
@@ -769,7 +778,8 @@ static void a_port_in_use_is_named(void **state)
 	assert_said(&t, "coordinator: ");
 	assert_said(&t, c.job.deployment.coordinator.endpoint);
 	free(other.job.deployment.coordinator.endpoint);
-	assert_true(asprintf(&other.job.deployment.coordinator.endpoint, "ipc://%s/c2.ipc", root) > 0);
+	assert_true(asprintf(&other.job.deployment.coordinator.endpoint, "ipc://%s/c2.ipc", root) >
+		    0);
 	t.c = &other;
 	server_start(&t, "shard");
 	assert_int_equal(server_end(&t), HPS_NET);
@@ -807,9 +817,9 @@ static void nonsense_is_refused_and_the_server_lives(void **state)
 	assert_int_equal(hps_net_ctx_new(&ctx, NULL), HPS_OK);
 	assert_int_equal(hps_net_new(ctx, &no, &bad, NULL), HPS_OK);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(hps_net_connect(bad, 1 + i, c.job.deployment.shard[i].endpoint,
-						 NULL),
-				 HPS_OK);
+		assert_int_equal(
+			hps_net_connect(bad, 1 + i, c.job.deployment.shard[i].endpoint, NULL),
+			HPS_OK);
 	for (uint64_t k = 1; k < 20; k++) {
 		struct hps_msg m = { .head = { .type = HPS_MSG_PUSH, .seq = k, .step = k * 1000 } };
 

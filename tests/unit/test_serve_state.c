@@ -221,8 +221,9 @@ static void assert_equal(const struct shards *a, const struct shards *b)
 	free(pb);
 }
 
-static const struct ps_case_opts two = { .shards = 2, .stages = 2, .dense_optim = HPS_ADAM,
-					 .table_optim = HPS_ADAM, .seed = 5 };
+static const struct ps_case_opts two = {
+	.shards = 2, .stages = 2, .dense_optim = HPS_ADAM, .table_optim = HPS_ADAM, .seed = 5
+};
 
 static void a_save_loads_on_any_number_of_shards(void **state)
 {

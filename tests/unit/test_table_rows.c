@@ -22,15 +22,23 @@ static uint64_t seed = 11;
 
 static struct hps_optim optim_of(enum hps_optim_rule rule)
 {
-	return (struct hps_optim){ .rule = rule, .lr = 0.1f, .accumulator = 0.1f, .eps = 1e-8f,
-				   .beta1 = 0.9f, .beta2 = 0.999f };
+	return (struct hps_optim){ .rule = rule,
+				   .lr = 0.1f,
+				   .accumulator = 0.1f,
+				   .eps = 1e-8f,
+				   .beta1 = 0.9f,
+				   .beta2 = 0.999f };
 }
 
 static struct hps_table *new_table(enum hps_optim_rule rule, uint64_t max_rows, uint64_t max_bytes)
 {
-	struct hps_table_opts o = { .name = "emb", .dim = DIM, .optim = optim_of(rule),
-				    .init = init_row, .init_ctx = &seed,
-				    .max_rows = max_rows, .max_bytes = max_bytes };
+	struct hps_table_opts o = { .name = "emb",
+				    .dim = DIM,
+				    .optim = optim_of(rule),
+				    .init = init_row,
+				    .init_ctx = &seed,
+				    .max_rows = max_rows,
+				    .max_bytes = max_bytes };
 	struct hps_table *t = NULL;
 
 	assert_int_equal(hps_table_new(&o, &t, NULL), HPS_OK);
@@ -335,9 +343,11 @@ static void a_reserve_respects_the_ceiling(void **state)
 static void every_failed_allocation_is_survived(void **state)
 {
 	for (unsigned long n = 1;; n++) {
-		struct hps_table_opts o = { .name = "emb", .dim = DIM,
+		struct hps_table_opts o = { .name = "emb",
+					    .dim = DIM,
 					    .optim = optim_of(HPS_RULE_ADAGRAD),
-					    .init = init_row, .init_ctx = &seed };
+					    .init = init_row,
+					    .init_ctx = &seed };
 		struct hps_table *t = NULL;
 		float grad[64 * DIM], out[DIM], init[DIM];
 		uint64_t key[64];

@@ -10,9 +10,17 @@
 #include "wire/msg.h"
 
 static const struct hps_head head = {
-	.type = HPS_MSG_PUSH, .flags = HPS_FLAG_STATE, .src = 0x01020304, .job = 0x1112131415161718,
-	.incarnation = 0x2122232425262728, .seq = 0x3132333435363738, .step = 0x4142434445464748,
-	.epoch = 0x51525354, .mb = 0x61626364, .count = 0x71727374, .arg = 0x81828384,
+	.type = HPS_MSG_PUSH,
+	.flags = HPS_FLAG_STATE,
+	.src = 0x01020304,
+	.job = 0x1112131415161718,
+	.incarnation = 0x2122232425262728,
+	.seq = 0x3132333435363738,
+	.step = 0x4142434445464748,
+	.epoch = 0x51525354,
+	.mb = 0x61626364,
+	.count = 0x71727374,
+	.arg = 0x81828384,
 	.aux = 0x9192939495969798,
 };
 
@@ -20,14 +28,12 @@ static const struct hps_head head = {
 static void a_header_is_laid_out_as_pictured(void **state)
 {
 	static const uint8_t expect[HPS_HEAD_BYTES] = {
-		'H', 'P', 'S', '1', 1, 0, 3, 0, 2, 0, 0, 0, 4, 3, 2, 1,
-		0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
-		0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
-		0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,
-		0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41,
-		0x54, 0x53, 0x52, 0x51, 0x64, 0x63, 0x62, 0x61,
-		0x74, 0x73, 0x72, 0x71, 0x84, 0x83, 0x82, 0x81,
-		0x98, 0x97, 0x96, 0x95, 0x94, 0x93, 0x92, 0x91,
+		'H',  'P',  'S',  '1',	1,    0,    3,	  0,	2,    0,    0,	  0,
+		4,    3,    2,	  1,	0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
+		0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35,
+		0x34, 0x33, 0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41,
+		0x54, 0x53, 0x52, 0x51, 0x64, 0x63, 0x62, 0x61, 0x74, 0x73, 0x72, 0x71,
+		0x84, 0x83, 0x82, 0x81, 0x98, 0x97, 0x96, 0x95, 0x94, 0x93, 0x92, 0x91,
 	};
 	uint8_t got[HPS_HEAD_BYTES];
 
@@ -116,7 +122,8 @@ static void frames_are_released_once(void **state)
 	for (int i = 0; i < HPS_MAX_FRAMES - 2; i++)
 		assert_int_equal(hps_msg_copy(&m, "x", 1, NULL), HPS_OK);
 	assert_int_equal(hps_msg_take(&m, malloc(3), 3, NULL), HPS_OK);
-	m.frame[m.n_frames++] = (struct hps_frame){ borrowed, sizeof(borrowed), count_release, NULL };
+	m.frame[m.n_frames++] =
+		(struct hps_frame){ borrowed, sizeof(borrowed), count_release, NULL };
 	assert_int_equal(hps_msg_take(&m, malloc(3), 3, NULL), HPS_MEMORY); /* and freed */
 	assert_int_equal(hps_msg_copy(&m, "x", 1, NULL), HPS_MEMORY);
 	hps_msg_release(&m);
@@ -296,8 +303,10 @@ static void a_document_travels(void **state)
 
 static void a_control_frame_that_does_not_hold(void **state)
 {
-	static const char *const bad[] = { "", "{}", "\x81", "\x01", "\x90", "\xc1", "\xdf\xff\xff\xff\xff",
-					   "\x81\xa1k", "\x80\x80" };
+	static const char *const bad[] = {
+		"",	     "{}",	"\x81", "\x01", "\x90", "\xc1", "\xdf\xff\xff\xff\xff",
+		"\x81\xa1k", "\x80\x80"
+	};
 	struct hps_doc *d = NULL;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

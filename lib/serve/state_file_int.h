@@ -1,6 +1,6 @@
 /* The bytes of one shard's file: heads and blocks with their checksums. For lib/serve only. */
-#ifndef HPS_SERVE_STATE_FILE_H
-#define HPS_SERVE_STATE_FILE_H
+#ifndef HPS_SERVE_STATE_FILE_INT_H
+#define HPS_SERVE_STATE_FILE_INT_H
 
 #include "base/buf.h"
 #include "base/file.h"

@@ -1,6 +1,6 @@
 /* The shard threads of a process. For lib/serve only. */
-#ifndef HPS_SERVE_POOL_H
-#define HPS_SERVE_POOL_H
+#ifndef HPS_SERVE_POOL_INT_H
+#define HPS_SERVE_POOL_INT_H
 
 #include "coord/coord.h"
 #include "net/net.h"
