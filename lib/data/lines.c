@@ -1,6 +1,7 @@
 /* Where do lines begin and end? Cuts what the sources deliver into chunks of whole lines;
  * the rest of a chunk's last line moves to the start of the next. */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -140,6 +141,15 @@ void hps_lines_wake(struct hps_lines *l)
 const char *hps_lines_name(const struct hps_lines *l, uint32_t file)
 {
 	return hps_source_name(l->path[file]);
+}
+
+void hps_lines_blame(const struct hps_lines *l, uint32_t file, uint64_t line, uint64_t skipped,
+		     struct hps_err *err)
+{
+	hps_err_at(err, "%s:%" PRIu64, hps_lines_name(l, file), line);
+	if (skipped > 0)
+		hps_err_hint(err, "malformed lines before it that were skipped: %" PRIu64
+			     ", as many as allowed", skipped);
 }
 
 /* --- chunks --- */

@@ -50,6 +50,11 @@ void hps_lines_wake(struct hps_lines *l);
 /* The name of operand i for messages. */
 const char *hps_lines_name(const struct hps_lines *l, uint32_t file);
 
+/* Put "FILE:LINE" in front of a malformed line's error, and how many were skipped before it
+ * where some were. */
+void hps_lines_blame(const struct hps_lines *l, uint32_t file, uint64_t line, uint64_t skipped,
+		     struct hps_err *err);
+
 /* The length of the line at text, less \n or \r\n; *next is where the one after begins. */
 size_t hps_line_at(const char *text, const char *end, const char **next);
 

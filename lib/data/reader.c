@@ -300,10 +300,7 @@ static enum hps_status explain(struct hps_reader *r, const struct hps_line *l, s
 
 	if (field != NULL && value != NULL) {
 		st = hps_criteo_split(&r->criteo, l->text, l->len, field, value, err);
-		hps_err_at(err, "%s:%" PRIu64, hps_lines_name(r->lines, l->file), l->number);
-		if (r->opts.skip_bad > 0)
-			hps_err_hint(err, "%" PRIu64 " malformed lines before it were skipped, "
-				     "as many as allowed", r->opts.skip_bad);
+		hps_lines_blame(r->lines, l->file, l->number, r->opts.skip_bad, err);
 	}
 	free(field);
 	free(value);
