@@ -3,10 +3,11 @@
 #
 # Convention for examples: in the EXAMPLES section of man/hps-*.1, a line of a display
 # (.Dl, or .Bd -literal) that begins with "$ " is run, in the order of the page, all in one
-# shell with -e and pipefail, in an empty directory that holds a link to testdata/, with the
-# commands and scripts/ in PATH. "> " continues the line before. A line with another prompt
-# ("host1$ ") is only shown: what starts a daemon, or needs another host. Each example should
-# take a second or two.
+# shell with -e and pipefail, with the commands and scripts/ in PATH. "> " continues the line
+# before. A line with another prompt ("host1$ ") is only shown: what starts a daemon, or needs
+# another host. The directory holds a link to testdata/, a copy of every file of
+# testdata/{models,clusters,profiles,examples} (of equal names the first), and a small train.tsv
+# and test.tsv. Each example should take a second or two.
 
 load helpers
 
@@ -163,12 +164,29 @@ cat file |
 wc -l"
 }
 
+# What an example finds around it.
+furnish() {
+	local dir f
+	ln -s "$HPS_ROOT/testdata" testdata
+	for dir in models clusters profiles examples; do
+		for f in "$HPS_ROOT/testdata/$dir"/*; do
+			if [ -f "$f" ] && [ ! -e "${f##*/}" ]; then
+				cp "$f" . # no link: an example may write to it
+			fi
+		done
+	done
+	if [ -x "$HPS_BIN/hps-data" ]; then
+		[ -e train.tsv ] || hps-data gen --rows 2000 --seed 1 -o train.tsv
+		[ -e test.tsv ] || hps-data gen --rows 500 --seed 2 -o test.tsv
+	fi
+}
+
 @test "the pages' examples run" {
 	local page name failed="" n=0
 	for page in "$HPS_ROOT"/man/hps-*.1; do
 		name=$(basename "$page" .1)
 		mkdir "$name"
-		ln -s "$HPS_ROOT/testdata" "$name/testdata"
+		(cd "$name" && furnish)
 		check-docs --examples "$name" >"$name.sh"
 		[ -s "$name.sh" ] || continue
 		n=$((n + 1))
