@@ -99,7 +99,7 @@ bool hps_inbox_peek(struct hps_inbox *b, struct hps_fed *f)
 	bool got;
 
 	pthread_mutex_lock(&b->lock);
-	got = b->n_fed > 0;
+	got = b->n_fed > 0 && b->n_orders == 0;
 	if (got)
 		*f = b->fed[0];
 	pthread_mutex_unlock(&b->lock);

@@ -163,6 +163,7 @@ static enum hps_status take_batches(struct hps_runner *u, bool *did, struct hps_
 		if (is_stale(u, &f, wanted, &w)) {
 			hps_inbox_drop_first(&u->inbox);
 			u->took(u->ctx, f.batch);
+			u->took(u->ctx, NULL);
 			continue;
 		}
 		if (!wanted)
@@ -300,8 +301,11 @@ void hps_runner_stop(struct hps_runner *u, int linger_ms)
 
 void hps_runner_release(struct hps_runner *u)
 {
+	struct hps_order o;
 	struct hps_fed f;
 
+	while (u->has_inbox && hps_inbox_next_order(&u->inbox, &o))
+		;
 	while (u->has_inbox && hps_inbox_peek(&u->inbox, &f)) {
 		hps_inbox_drop_first(&u->inbox);
 		u->took(u->ctx, f.batch);

@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# What ends a job: named, with the same status everywhere, and no process left.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	rows 600 1 >train.tsv
+}
+
+# A job over hosts that runs until it is ended: two servers, three workers.
+long_job() {
+	job 2,1 2 2 24 bsp ps spread
+	for h in here s1; do start serve-$h hps-serve --host $h --dead-after 1 job.json; done
+	for h in h0 h1 h2; do
+		start work-$h hps-work --host $h --dead-after 2 --epochs 1000000 job.json train.tsv
+	done
+	first_line work-h2.out
+}
+
+@test "a coordinator that has not come is named" {
+	job 1 1 1 24 bsp ps
+	run hps-work --timeout 0.5 job.json train.tsv
+	status_is 5
+	output_has "hps-serve on here"
+	output_has "has not answered within 0.5 s"
+}
+
+@test "workers that have not come are named, by those who wait" {
+	job 1,1 1 1 24 bsp ps spread
+	start serve hps-serve --host here --timeout 1 job.json
+	start work hps-work --host h0 --timeout 5 job.json train.tsv
+	ends work 5
+	ends serve 5
+	says serve "stage 1 replica 0 on host h1 (hps-work)"
+	says work "stage 1 replica 0 on host h1 (hps-work)"
+	start serve hps-serve --host here --timeout 30 job.json
+	start work hps-work --host h0 --timeout 1 job.json train.tsv
+	ends work 5
+	ends serve 5
+	says work "stage 1 replica 0 on host h1 (hps-work)"
+}
+
+@test "a killed worker ends the job, named" {
+	long_job
+	kill -KILL "$(child work-h1)"
+	ends work-h1 137
+	for p in work-h0 work-h2 serve-here serve-s1; do
+		ends $p 5
+		says $p "work@h1: silent for 1 s"
+	done
+}
+
+@test "a killed server ends the job, named" {
+	long_job
+	kill -KILL "$(child serve-s1)"
+	ends serve-s1 137
+	for p in work-h0 work-h1 work-h2 serve-here; do
+		ends $p 5
+		says $p "serve@s1: silent for 1 s"
+	done
+}
+
+@test "a killed coordinator ends the job, named" {
+	long_job
+	kill -KILL "$(child serve-here)"
+	ends serve-here 137
+	for p in work-h0 work-h1 work-h2 serve-s1; do
+		ends $p 5
+		says $p "hps-serve on here"
+		says $p "silent"
+	done
+}
+
+@test "a stopped worker is as good as dead" {
+	long_job
+	stopped=$(child work-h0)
+	kill -STOP "$stopped"
+	ends work-h2 5
+	says work-h2 "work@h0: silent"
+	for p in work-h1 serve-here serve-s1; do ends $p 5; done
+	kill -CONT "$stopped"
+	ends work-h0 5
+}
+
+@test "a signal at any process ends the job in order" {
+	for p in work-h0 serve-here serve-s1; do
+		long_job
+		kill -INT "$(child $p)"
+		for q in work-h0 work-h1 work-h2 serve-here serve-s1; do ends $q 0; done
+		[ "$(event done work-h2.out .interrupted)" = true ]
+	done
+}
+
+@test "a malformed line ends the job everywhere, named" {
+	sed -i '417s/\t/\tnine/' train.tsv
+	job 2,1 1 2 24 bsp ps spread
+	start serve hps-serve --host here job.json
+	for h in h0 h1 h2; do start work-$h hps-work --host $h job.json train.tsv; done
+	for p in work-h0 work-h1 work-h2 serve; do
+		ends $p 3
+		says $p "train.tsv:417"
+	done
+}
+
+@test "a loss that is not finite ends the job, with step, micro-batch, file and lines" {
+	jq '.train.optimizer = {"kind": "sgd", "lr": 1e6}
+	    | (.layers[] | select(.op == "dense") | .activation) = "linear"' \
+		"$HPS_ROOT/testdata/models/narrow/ctrdnn.json" >wild.json
+	job 2,1 1 2 24 bsp ps spread wild.json
+	start serve hps-serve --host here job.json
+	for h in h0 h1 h2; do start work-$h hps-work --host $h job.json train.tsv; done
+	for p in work-h0 work-h1 work-h2 serve; do
+		ends $p 3
+		says $p "loss is"
+		grep -Eq 'step [0-9]+, micro-batch [0-3]: loss is (nan|infinite) \(train.tsv: lines [0-9]+ to [0-9]+\)' $p.err
+	done
+}
+
+@test "options and data must be the same on all hosts" {
+	job 2 1 1 24 bsp ps spread
+	start serve hps-serve --host here --timeout 20 job.json
+	start a hps-work --host h0 job.json train.tsv
+	first=$(child a)
+	until grep -q "missing" a.err || ! kill -0 "$first" 2>/dev/null; do
+		hps-work --host h1 --epochs 7 --timeout 10 job.json train.tsv 2>b.err && rc=0 || rc=$?
+		[ "$rc" != 5 ] && break
+	done
+	[ "$rc" = 2 ]
+	grep -q "epochs is not what another process of the job says" b.err a.err
+	kill -INT "$first" "$(child serve)" 2>/dev/null || true
+	wait
+	pid=()
+}
+
+@test "a second hps-work of the same host is told that the first is there" {
+	long_job
+	run hps-work --host h0 --epochs 1000000 job.json train.tsv
+	status_is 5
+	output_has "s/r0-0"
+	kill -INT "$(child work-h0)"
+	for q in work-h0 work-h1 work-h2 serve-here serve-s1; do ends $q 0; done
+}
+
+@test "data that cannot be read are told before anybody is waited for" {
+	job 1 1 1 24 bsp ps
+	run hps-work job.json absent.tsv
+	status_is 4
+	output_has "absent.tsv"
+	: >empty.tsv
+	run hps-work job.json empty.tsv
+	status_is 3
+	output_has "empty.tsv"
+	run hps-work job.json train.tsv --test absent.tsv
+	status_is 4
+}
+
+@test "a job document without a deployment names the command that adds it" {
+	jq '{hps: 1, model: .}' "$HPS_ROOT/testdata/models/narrow/ctrdnn.json" >model.json
+	run hps-work model.json train.tsv
+	status_is 3
+	output_has "hps-provision"
+}
