@@ -257,23 +257,88 @@ static void ok(enum hps_status status, const struct hps_err *err)
 		fail_msg("%s", err->msg);
 }
 
-static void piece_forward(const struct nn_case *c, struct piece *s, uint32_t first, uint32_t last,
-			  uint32_t rows, uint32_t max_rows, const float *activation)
+static void piece_new(const struct nn_case *c, struct piece *s, uint32_t first, uint32_t last,
+		      uint32_t max_rows)
 {
-	struct hps_stage_in in = nn_case_input(c, first, rows, activation, &s->key);
 	struct hps_err err;
-	const float *out;
-	uint64_t n;
 
 	ok(hps_stage_new(&c->graph, first, last, hps_backend_openblas(), max_rows, &s->stage, &err),
 	   &err);
 	ok(hps_pass_new(s->stage, &s->pass, &err), &err);
+}
+
+static void piece_free(struct piece *s)
+{
+	hps_pass_free(s->pass);
+	hps_stage_free(s->stage);
+	free(s->key);
+	free(s->out);
+	free(s->grad_in);
+}
+
+static void piece_forward(const struct nn_case *c, struct piece *s, uint32_t first, uint32_t last,
+			  uint32_t rows, const float *activation)
+{
+	struct hps_err err;
+	struct hps_stage_in in;
+	const float *out;
+	uint64_t n;
+
+	free(s->key);
+	free(s->out);
+	in = nn_case_input(c, first, rows, activation, &s->key);
 	ok(hps_pass_begin(s->pass, &in, &err), &err);
 	nn_case_fill(c, s->pass, hps_stage_n_lookups(s->stage));
 	hps_pass_forward(s->pass, c->params + hps_stage_param_offset(s->stage), true);
 	out = hps_pass_output(s->pass, &n);
 	s->out = copy(out, n);
 	assert_int_equal(n, rows * c->graph.cut[last].cols);
+}
+
+static void piece_backward(const struct nn_case *c, struct piece *s, const float *grad_out,
+			   float *grads)
+{
+	uint64_t offset = hps_stage_param_offset(s->stage), n;
+	const float *grad_in;
+
+	hps_pass_backward(s->pass, c->params + offset, grad_out, grads + offset);
+	free(s->grad_in);
+	grad_in = hps_pass_input_grad(s->pass, &n);
+	s->grad_in = copy(grad_in, n);
+}
+
+/* One micro-batch through all pieces. */
+static void through(const struct nn_case *c, struct piece *s, const uint32_t *last, uint32_t n,
+		    uint32_t rows, float *grads)
+{
+	for (uint32_t i = 0; i < n; i++)
+		piece_forward(c, &s[i], i ? last[i - 1] + 1 : 0, last[i], rows,
+			      i ? s[i - 1].out : NULL);
+	for (uint32_t i = n; i-- > 0;)
+		piece_backward(c, &s[i], i + 1 < n ? s[i + 1].grad_in : NULL, grads);
+}
+
+/* Other data than the case's: every row counts, every number differs. */
+static void use_passes(const struct nn_case *c, struct piece *s, const uint32_t *last, uint32_t n,
+		       uint32_t rows)
+{
+	float *grads = room(c->graph.n_floats, sizeof(*grads));
+	struct nn_case other = *c;
+
+	other.label = room(c->rows, sizeof(float));
+	other.dense = room((size_t)c->rows * c->model.dense, sizeof(float));
+	other.key = room((size_t)c->rows * c->model.slots, sizeof(*other.key));
+	for (uint32_t i = 0; i < c->rows; i++)
+		other.label[i] = 1;
+	for (size_t i = 0; i < (size_t)c->rows * c->model.dense; i++)
+		other.dense[i] = 2 - c->dense[i];
+	for (size_t i = 0; i < (size_t)c->rows * c->model.slots; i++)
+		other.key[i] = c->key[i] + 1 + i % 3;
+	through(&other, s, last, n, rows, grads);
+	free(other.label);
+	free(other.dense);
+	free(other.key);
+	free(grads);
 }
 
 static void copy_lookups(struct piece *s, struct nn_run *out)
@@ -293,33 +358,21 @@ void nn_case_run(const struct nn_case *c, const uint32_t *last, uint32_t n, uint
 		 uint32_t max_rows, struct nn_run *out)
 {
 	struct piece *s = room(n, sizeof(*s));
-	const float *grad_in;
-	uint64_t n_in;
 
 	*out = (struct nn_run){ .rows = rows };
 	out->grads = room(c->graph.n_floats, sizeof(float));
 	out->lookup = room(c->model.n_layers, sizeof(*out->lookup));
 	for (uint32_t i = 0; i < n; i++)
-		piece_forward(c, &s[i], i ? last[i - 1] + 1 : 0, last[i], rows, max_rows,
-			      i ? s[i - 1].out : NULL);
+		piece_new(c, &s[i], i ? last[i - 1] + 1 : 0, last[i], max_rows);
+	if (c->used_passes)
+		use_passes(c, s, last, n, max_rows < c->rows ? max_rows : c->rows);
+	through(c, s, last, n, rows, out->grads);
 	assert_true(hps_stage_has_loss(s[n - 1].stage));
 	out->loss = hps_pass_loss(s[n - 1].pass);
 	out->scores = copy(hps_pass_scores(s[n - 1].pass), rows);
-	for (uint32_t i = n; i-- > 0;) {
-		uint64_t offset = hps_stage_param_offset(s[i].stage);
-
-		hps_pass_backward(s[i].pass, c->params + offset,
-				  i + 1 < n ? s[i + 1].grad_in : NULL, out->grads + offset);
-		grad_in = hps_pass_input_grad(s[i].pass, &n_in);
-		s[i].grad_in = copy(grad_in, n_in);
-	}
 	for (uint32_t i = 0; i < n; i++) {
 		copy_lookups(&s[i], out);
-		hps_pass_free(s[i].pass);
-		hps_stage_free(s[i].stage);
-		free(s[i].key);
-		free(s[i].out);
-		free(s[i].grad_in);
+		piece_free(&s[i]);
 	}
 	free(s);
 }

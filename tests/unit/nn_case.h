@@ -17,6 +17,7 @@ struct nn_case {
 	uint32_t *slot;
 	float *label, *dense, *params;
 	uint64_t **drawn; /* n_layers: negatives that the case states, (rows, count), or NULL */
+	bool used_passes; /* nn_case_run: on passes that another micro-batch went through */
 };
 
 /* tests/golden/NAME, to be freed with hps_doc_free. */

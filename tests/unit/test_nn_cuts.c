@@ -97,6 +97,34 @@ static void test_finest_cut(void **state)
 	hps_doc_free(golden);
 }
 
+/* A pass keeps nothing of the micro-batch before. */
+static void test_used_passes(void **state)
+{
+	struct hps_doc *golden = nn_golden("nn.json");
+
+	for (size_t i = 0; i < nn_golden_count(golden); i++) {
+		struct nn_case c;
+		uint32_t n;
+
+		nn_case_init(&c, golden, i);
+		n = c.model.n_layers;
+		for (uint32_t a = 0; a < n; a++) {
+			uint32_t last[2] = { a, n - 1 }, stages = a + 1 < n ? 2 : 1;
+			struct nn_run fresh, used;
+
+			nn_case_run(&c, last, stages, c.rows, c.rows, &fresh);
+			c.used_passes = true;
+			nn_case_run(&c, last, stages, c.rows, c.rows, &used);
+			c.used_passes = false;
+			same_run(&c, &fresh, &used, last, stages);
+			nn_run_release(&fresh);
+			nn_run_release(&used);
+		}
+		nn_case_release(&c);
+	}
+	hps_doc_free(golden);
+}
+
 /* Fewer rows than planned, down to none: the same as a pass planned for just these. */
 static void test_fewer_rows(void **state)
 {
@@ -112,7 +140,9 @@ static void test_fewer_rows(void **state)
 			struct nn_run a, b;
 
 			c.rows = rows; /* what negatives are stated for */
+			c.used_passes = rows % 2;
 			nn_case_run(&c, last, 2, rows, keep + 3, &a);
+			c.used_passes = false;
 			nn_case_run(&c, &last[1], 1, rows, rows ? rows : 1, &b);
 			same_run(&c, &a, &b, last, 2);
 			if (rows == 0)
@@ -131,6 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_finest_cut),
+		cmocka_unit_test(test_used_passes),
 		cmocka_unit_test(test_fewer_rows),
 	};
 

@@ -670,6 +670,42 @@ static void test_threads(void **state)
 	hps_doc_free(golden);
 }
 
+/* What depends on nothing trainable gets zeros back, whatever lay there before. */
+static void test_untrainable_input(void **state)
+{
+	struct hps_doc *golden = nn_golden("nn.json");
+	struct hps_stage *stage;
+	struct hps_pass *pass;
+	struct hps_err err;
+	struct nn_case c;
+	float activation[7 * 22], grads[64] = { 0 };
+
+	named(&c, golden, "dense-features");
+	for (int i = 0; i < 7 * 22; i++)
+		activation[i] = nn_pseudo(9, (uint32_t)i, 0);
+	assert_int_equal(hps_stage_new(&c.graph, 2, 3, hps_backend_openblas(), 7, &stage, &err),
+			 HPS_OK);
+	assert_int_equal(hps_pass_new(stage, &pass, &err), HPS_OK);
+	for (uint32_t rows = 7; rows > 0; rows--) {
+		struct hps_stage_in in;
+		uint64_t *key, n;
+		const float *back;
+
+		in = nn_case_input(&c, 2, rows, activation, &key);
+		begin_and_forward(&c, stage, pass, &in);
+		hps_pass_backward(pass, c.params + hps_stage_param_offset(stage), NULL, grads);
+		back = hps_pass_input_grad(pass, &n);
+		assert_int_equal(n, rows * 22); /* h (19), then s (3), a slice of the features */
+		for (uint32_t i = 0; i < rows * 22; i++)
+			assert_int_equal(back[i] == 0, i >= rows * 19);
+		free(key);
+	}
+	hps_pass_free(pass);
+	hps_stage_free(stage);
+	nn_case_release(&c);
+	hps_doc_free(golden);
+}
+
 /* Evaluation: the same loss and scores as in training. */
 static void test_without_training(void **state)
 {
@@ -733,14 +769,29 @@ static void test_layers_alone(void **state)
 		begin_and_forward(&c, stage, pass, &in);
 		loss = hps_pass_loss(pass);
 		hps_pass_backward(pass, c.params, NULL, grads);
+		for (uint32_t l = 0; l < hps_stage_n_lookups(stage); l++)
+			hps_pass_lookup(pass, l)->n_unique = 0;
 		for (uint32_t l = 0; l < c.model.n_layers; l++)
 			hps_pass_run_layer(pass, l, c.params, grads, false);
+		for (uint32_t l = 0; l < hps_stage_n_lookups(stage); l++)
+			assert_true(hps_pass_lookup(pass, l)->n_unique > 0);
 		assert_true(hps_pass_loss(pass) == loss);
 		for (uint32_t l = c.model.n_layers; l-- > 0;)
 			for (int repeat = 0; repeat < 100; repeat++)
 				hps_pass_run_layer(pass, l, c.params, grads, true);
 		for (uint64_t k = 0; k < c.graph.n_floats; k++)
 			assert_true(isfinite(grads[k]));
+		memset(grads, 0, c.graph.n_floats * sizeof(*grads));
+		for (uint32_t l = 0; l < c.model.n_layers; l++)
+			if (c.model.layer[l].act >= HPS_ACT_SIGMOID) {
+				float most = 0;
+
+				hps_pass_run_layer(pass, l, c.params, grads, true);
+				for (uint64_t k = c.graph.layer_offset[l];
+				     k < c.graph.layer_offset[l + 1]; k++)
+					most = fmaxf(most, fabsf(grads[k]));
+				assert_true(most > 1e-12f);
+			}
 		hps_pass_free(pass);
 		hps_stage_free(stage);
 		free(key);
@@ -797,6 +848,7 @@ int main(void)
 		cmocka_unit_test(test_cosine_of_nothing),
 		cmocka_unit_test(test_passes_in_flight),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_untrainable_input),
 		cmocka_unit_test(test_without_training),
 		cmocka_unit_test(test_layers_alone),
 		cmocka_unit_test(test_no_memory),
