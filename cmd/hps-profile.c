@@ -1,6 +1,7 @@
 /* hps-profile: what does each layer of a model cost on the devices here, and what links and a
  * parameter server? Adds the section "profile" to a job document. See hps-profile(1).
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
@@ -47,7 +48,7 @@ static enum hps_status parse_batches(struct args *a, struct hps_err *err)
 		int64_t v;
 
 		if (len < sizeof(word))
-			memcpy(word, p, len);
+			snprintf(word, sizeof(word), "%.*s", (int)len, p);
 		if (hps_parse_int(word, 1, 1 << 24, &v, NULL) != HPS_OK ||
 		    n == HPS_MEASURE_MAX_BATCHES || (n && (uint32_t)v <= a->batch[n - 1]))
 			return hps_err_set(err, HPS_USAGE,

@@ -249,7 +249,7 @@ static enum hps_status dense(struct timing *t, struct hps_layers_result *out, st
 	if (!state)
 		return HPS_MEMORY;
 	hps_optim_state_init(&optim, state, r->n_floats);
-	for (int i = -WARM_STEPS; i < DENSE_STEPS && st == HPS_OK; i++) {
+	for (uint32_t i = 0; i < WARM_STEPS + DENSE_STEPS && st == HPS_OK; i++) {
 		struct hps_sides sides = { 0 };
 		double before;
 
@@ -257,12 +257,12 @@ static enum hps_status dense(struct timing *t, struct hps_layers_result *out, st
 		if (st == HPS_OK)
 			st = hps_rig_dense(r, 1, &sides, err);
 		before = hps_cpu_s();
-		hps_optim_update(&optim, r->params, state, r->n_floats, r->grads, 1,
-				 (uint64_t)(i + WARM_STEPS + 1), r->n_floats);
+		hps_optim_update(&optim, r->params, state, r->n_floats, r->grads, 1, i + 1,
+				 r->n_floats);
 		memset(r->grads, 0, r->n_floats * sizeof(float));
-		if (i >= 0) {
-			update_s[i] = hps_cpu_s() - before;
-			shard_s[i] = fmax(sides.shard_s, LEAST_S);
+		if (i >= WARM_STEPS) {
+			update_s[i - WARM_STEPS] = hps_cpu_s() - before;
+			shard_s[i - WARM_STEPS] = fmax(sides.shard_s, LEAST_S);
 		}
 	}
 	free(state);

@@ -3,7 +3,7 @@ load helpers
 bats_require_minimum_version 1.5.0
 
 setup() {
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 	export TMPDIR=$BATS_TEST_TMPDIR
 	models=$HPS_ROOT/testdata/models
 	narrow=$models/narrow/ctrdnn.json
