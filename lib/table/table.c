@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -16,6 +18,8 @@ enum {
 	MIN_BITS = 4,		/* of the slot array: 16 slots */
 	BLOCK_BYTES = 1 << 20,	/* aim of one arena block */
 	BLOCKS_AT_CEILING = 16, /* under a ceiling in bytes the arena has about as many */
+	MAX_CHUNK = 64,		/* blocks allocated together at most */
+	HUGE_FROM = 4 << 20,	/* bytes from which an array is worth huge pages */
 };
 
 struct slot {
@@ -36,6 +40,8 @@ struct hps_table {
 
 	char **block;
 	size_t n_blocks, cap_blocks;
+	char **chunk; /* what was allocated: one or more blocks each */
+	size_t n_chunks, cap_chunks;
 	unsigned block_bits; /* log2 of rows in a block */
 	size_t stride;	     /* bytes of a row */
 
@@ -118,12 +124,26 @@ static bool within_bytes(const struct hps_table *t, uint64_t extra, uint64_t fre
 	return !t->max_bytes || bytes_now(t) - freed + extra <= t->max_bytes;
 }
 
+/* n * size zeroed bytes. Rows and slots are touched at random: with pages of 2 MiB the
+ * translation of addresses misses far less. */
+static void *big_calloc(size_t n, size_t size, struct hps_err *err)
+{
+	char *p = hps_calloc(n, size, err);
+	size_t bytes = n * size, page = (size_t)sysconf(_SC_PAGESIZE), skip;
+
+	if (!p || bytes < HUGE_FROM)
+		return p;
+	skip = page - (uintptr_t)p % page; /* what lies in a page with others */
+	madvise(p + skip, (bytes - skip) / page * page, MADV_HUGEPAGE); /* advice: may fail */
+	return p;
+}
+
 static enum hps_status resize_slots(struct hps_table *t, unsigned bits, struct hps_err *err)
 {
 	size_t n_old = t->slot ? (size_t)1 << t->bits : 0;
 	size_t n = (size_t)1 << bits;
 	struct slot *old = t->slot;
-	struct slot *fresh = hps_calloc_aligned(n, sizeof(*fresh), err);
+	struct slot *fresh = big_calloc(n, sizeof(*fresh), err);
 
 	if (!fresh)
 		return HPS_MEMORY;
@@ -151,9 +171,36 @@ static enum hps_status room_in_slots(struct hps_table *t, bool *room, struct hps
 	return HPS_OK;
 }
 
+/* How many blocks to allocate next: more as the table grows, one under a ceiling in bytes. */
+static size_t next_chunk(const struct hps_table *t)
+{
+	size_t n = t->n_blocks / 4;
+
+	if (t->max_bytes || n < 1)
+		return 1;
+	return n < MAX_CHUNK ? n : MAX_CHUNK;
+}
+
+static enum hps_status grow_pointers(char ***array, size_t *cap, size_t n, struct hps_err *err)
+{
+	void *p = *array;
+	enum hps_status st;
+
+	if (n <= *cap)
+		return HPS_OK;
+	n += n / 2 + 16;
+	st = hps_realloc(&p, n, sizeof(**array), err);
+	if (st == HPS_OK) {
+		*array = p;
+		*cap = n;
+	}
+	return st;
+}
+
 static enum hps_status room_in_arena(struct hps_table *t, bool *room, struct hps_err *err)
 {
-	char *block;
+	size_t n = next_chunk(t);
+	char *chunk;
 
 	*room = true;
 	if (t->n_rows < (uint64_t)t->n_blocks << t->block_bits)
@@ -161,20 +208,15 @@ static enum hps_status room_in_arena(struct hps_table *t, bool *room, struct hps
 	*room = within_bytes(t, block_bytes(t), 0);
 	if (!*room)
 		return HPS_OK;
-	if (t->n_blocks == t->cap_blocks) {
-		size_t cap = t->cap_blocks ? t->cap_blocks * 2 : 16;
-		void *p = t->block;
-		enum hps_status st = hps_realloc(&p, cap, sizeof(*t->block), err);
-
-		if (st != HPS_OK)
-			return st;
-		t->block = p;
-		t->cap_blocks = cap;
-	}
-	block = hps_calloc_aligned(1, block_bytes(t), err);
-	if (!block)
+	if (grow_pointers(&t->block, &t->cap_blocks, t->n_blocks + n, err) != HPS_OK ||
+	    grow_pointers(&t->chunk, &t->cap_chunks, t->n_chunks + 1, err) != HPS_OK)
 		return HPS_MEMORY;
-	t->block[t->n_blocks++] = block;
+	chunk = big_calloc(n, block_bytes(t), err);
+	if (!chunk)
+		return HPS_MEMORY;
+	t->chunk[t->n_chunks++] = chunk;
+	for (size_t i = 0; i < n; i++)
+		t->block[t->n_blocks++] = chunk + i * block_bytes(t);
 	return HPS_OK;
 }
 
@@ -254,8 +296,9 @@ void hps_table_free(struct hps_table *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->n_blocks; i++)
-		free(t->block[i]);
+	for (size_t i = 0; i < t->n_chunks; i++)
+		free(t->chunk[i]);
+	free(t->chunk);
 	free(t->block);
 	free(t->slot);
 	free(t->name);
@@ -318,6 +361,42 @@ static void update_row(struct hps_table *t, char *row, const float *grad, uint64
 	hps_optim_update(&t->optim, w, w + t->dim, t->dim, grad, count, tail->freq, t->dim);
 }
 
+/* The rows of m keys, made where need be (row[j] NULL: kept out), prefetched; *found of them before
+ * an allocation failed. */
+static enum hps_status find_group(struct hps_table *t, const uint64_t *key, size_t m, char **row,
+				  size_t *found, struct hps_err *err)
+{
+	const struct slot *slots = t->slot;
+	size_t at[GROUP];
+
+	for (size_t j = 0; slots && j < m; j++) {
+		at[j] = home(t, key[j]);
+		__builtin_prefetch(&slots[at[j]]);
+	}
+	for (size_t j = 0; j < m; j++) {
+		/* at[j] holds until the slots are doubled */
+		const struct slot *s = slots && slots == t->slot ? probe(t, key[j], at[j]) : NULL;
+		enum hps_status st;
+		bool made;
+
+		*found = j;
+		if (s && s->row1) {
+			row[j] = row_at(t, s->row1 - 1);
+			prefetch(row[j], t->stride);
+			continue;
+		}
+		st = find_or_make(t, key[j], &made, &row[j], err);
+		if (st != HPS_OK)
+			return st;
+		if (made)
+			new_row(t, key[j], row[j]);
+		else if (row[j])
+			prefetch(row[j], t->stride);
+	}
+	*found = m;
+	return HPS_OK;
+}
+
 enum hps_status hps_table_push(struct hps_table *t, const uint64_t *key, const float *grad,
 			       size_t n, uint64_t count, uint32_t step, struct hps_err *err)
 {
@@ -326,19 +405,8 @@ enum hps_status hps_table_push(struct hps_table *t, const uint64_t *key, const f
 
 	for (size_t i = 0; count && i < n && st == HPS_OK; i += GROUP) {
 		size_t m = n - i < GROUP ? n - i : GROUP, found;
-		bool made;
 
-		for (size_t j = 0; t->slot && j < m; j++)
-			__builtin_prefetch(&t->slot[home(t, key[i + j])]);
-		for (found = 0; found < m; found++) {
-			st = find_or_make(t, key[i + found], &made, &row[found], err);
-			if (st != HPS_OK)
-				break;
-			if (made)
-				new_row(t, key[i + found], row[found]);
-			else if (row[found])
-				prefetch(row[found], t->stride);
-		}
+		st = find_group(t, key + i, m, row, &found, err);
 		for (size_t j = 0; j < found; j++)
 			if (row[j])
 				update_row(t, row[j], grad + (i + j) * t->dim, count, step);
