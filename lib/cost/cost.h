@@ -276,6 +276,7 @@ struct hps_stage_time hps_cost_stage_bare(const struct hps_cost *c, uint32_t i, 
 double hps_cost_cut(const struct hps_cost *c, uint32_t before, uint32_t t, int neighbour);
 double hps_stage_ct(const struct hps_cost *c, const struct hps_stage_time *s, uint32_t k);
 double hps_stage_dt(const struct hps_stage_time *s, uint32_t k);
+double hps_stage_memory(const struct hps_stage_time *s, uint32_t k);
 double hps_stage_et(const struct hps_cost *c, const struct hps_stage_time *s, uint32_t k);
 /* The least k >= min with ET(k) <= tau and the memory fitting; 0 if there is none up to
  * max_units. Comparison with relative tolerance HPS_TIME_EPS, as identical layers give sums

@@ -148,7 +148,7 @@ static void stage_row(const struct hps_cost *c, const struct hps_schedule *s, ui
 	row->cut_bytes = c->cut[sp->first] + c->cut[sp->last + 1];
 	row->sparse_bytes = 2 * (c->sparse[sp->last + 1] - c->sparse[sp->first]);
 	row->dense_bytes = 2 * params * (how == HPS_DENSE_RING ? (k - 1) / k : 1);
-	row->memory_bytes = st->mem_fixed + st->mem_shared / k;
+	row->memory_bytes = hps_stage_memory(st, sp->units);
 	row->price = c->type[sp->type].price * k;
 }
 
@@ -157,7 +157,7 @@ static void check_fit(const struct hps_cost *c, const struct hps_schedule *s, ui
 {
 	const struct hps_span *sp = &s->stage[i];
 	const struct hps_cost_type *t = &c->type[sp->type];
-	double memory = st->mem_fixed + st->mem_shared / sp->units;
+	double memory = hps_stage_memory(st, sp->units);
 	uint64_t used = 0;
 
 	if (!r->fits)

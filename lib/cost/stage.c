@@ -103,6 +103,11 @@ double hps_stage_dt(const struct hps_stage_time *s, uint32_t k)
 	return dt > 0 ? dt : 0;
 }
 
+double hps_stage_memory(const struct hps_stage_time *s, uint32_t k)
+{
+	return s->mem_fixed + s->mem_shared / (k < s->busy ? k : s->busy);
+}
+
 double hps_stage_et(const struct hps_cost *c, const struct hps_stage_time *s, uint32_t k)
 {
 	double ct = hps_stage_ct(c, s, k), dt = hps_stage_dt(s, k);
@@ -121,7 +126,7 @@ static double least(double fixed, double shared, double lim)
 static bool within(const struct hps_cost *c, const struct hps_stage_time *s, uint32_t k, double lim,
 		   double memory)
 {
-	return hps_stage_et(c, s, k) <= lim && s->mem_fixed + s->mem_shared / k <= memory;
+	return hps_stage_et(c, s, k) <= lim && hps_stage_memory(s, k) <= memory;
 }
 
 bool hps_stage_regular(const struct hps_cost *c, const struct hps_stage_time *s)

@@ -64,7 +64,9 @@ static enum hps_status place_replicas(struct deploying *x, struct hps_err *err)
 		uint32_t t = x->s->stage[i].type;
 
 		for (uint32_t left = x->s->stage[i].units; left; left--) {
-			while (cursor[2 * t + 1] == cl->host[cursor[2 * t]].units[t]) {
+			/* check_units has seen that there are enough. */
+			while (cursor[2 * t] + 1 < cl->n_hosts &&
+			       cursor[2 * t + 1] == cl->host[cursor[2 * t]].units[t]) {
 				cursor[2 * t]++;
 				cursor[2 * t + 1] = 0;
 			}
@@ -317,8 +319,10 @@ static enum hps_status start(struct deploying *x, struct hps_err *err)
 		hps_err_hint(err, "see it on paper with --text");
 		return HPS_NO;
 	}
-	if (!x->s->trial.shards)
-		return hps_err_set(err, HPS_NO, "a job needs at least one parameter server shard");
+	if (!x->s->trial.shards) {
+		hps_err_set(err, HPS_NO, "a job needs at least one parameter server shard");
+		return HPS_NO;
+	}
 	for (uint32_t i = 0; i < x->s->n_stages; i++)
 		x->n_replicas += x->s->stage[i].units;
 	x->host = hps_calloc(cl->n_hosts, sizeof(*x->host), err);
@@ -326,7 +330,9 @@ static enum hps_status start(struct deploying *x, struct hps_err *err)
 	x->host_s = hps_calloc(cl->n_hosts, sizeof(*x->host_s), err);
 	x->replica = hps_calloc(x->n_replicas, sizeof(*x->replica), err);
 	x->shard = hps_calloc(x->s->trial.shards, sizeof(*x->shard), err);
-	return x->host && x->port && x->host_s && x->replica && x->shard ? HPS_OK : HPS_MEMORY;
+	if (!x->host || !x->port || !x->host_s || !x->replica || !x->shard)
+		return HPS_MEMORY;
+	return HPS_OK;
 }
 
 void hps_deploy_report_release(struct hps_deploy_report *r)

@@ -42,7 +42,7 @@ struct hps_dp_stage hps_dp_stage(const struct hps_dp *d, const struct hps_dp_que
 	bool first = d->counts_first && st.first == 0;
 
 	st.d += cuts;
-	if (q->first_open && st.first) {
+	if (q->first_open && st.first && d->counts_first) {
 		st.busy = UINT32_MAX;
 		st.max_units = t->limit;
 	}

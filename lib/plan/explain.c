@@ -89,8 +89,7 @@ static double best_alone(const struct hps_cost *c, uint32_t l, uint32_t *type, u
 			/* As if there were micro-batches for all. */
 			if (l && c->opt.form == HPS_COST_EXECUTOR)
 				st.busy = UINT32_MAX;
-			if (c->type[t].memory > 0 &&
-			    st.mem_fixed + st.mem_shared / k > c->type[t].memory)
+			if (c->type[t].memory > 0 && hps_stage_memory(&st, k) > c->type[t].memory)
 				continue;
 			et = hps_stage_et(c, &st, k);
 			if (et < best) {

@@ -48,6 +48,7 @@ const struct hps_method *hps_method_find(const char *word, const char **arg, str
 		if (strlen(m->name) == len && !memcmp(m->name, word, len) &&
 		    m->has_arg == (colon && colon[1])) {
 			*arg = colon ? colon + 1 : "";
+			hps_buf_release(&list);
 			return m;
 		}
 		if (hps_buf_printf(&list, NULL, "%s%s", i ? ", " : "", m->synopsis))

@@ -295,7 +295,7 @@ static void hopeless(struct settling *s, struct hps_trial *out)
 	time_stages(s, 1);
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct hps_cost_type *t = &c->type[s->stage[i].type];
-		double memory = s->time[i].mem_fixed + s->time[i].mem_shared / t->limit;
+		double memory = hps_stage_memory(&s->time[i], t->limit);
 
 		if (t->memory > 0 && memory > t->memory)
 			over += memory / t->memory - 1;
