@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "plan/exact_int.h"
 
-enum { MAX_LABELS = 1 << 20, NO_LABEL = UINT32_MAX };
+enum { FIRST_LABELS = 1 << 10, MAX_LABELS = 1 << 20, NO_LABEL = UINT32_MAX };
 
 /* A way from layer 0 to a cut. */
 struct label {
@@ -75,7 +75,7 @@ static uint32_t new_label(struct labels *s, const struct label *l, enum hps_stat
 			  struct hps_err *err)
 {
 	if (s->n == s->room) {
-		uint32_t room = s->room ? 2 * s->room : 1024;
+		uint32_t room = 2 * s->room;
 		void *p = s->all;
 
 		if (room > MAX_LABELS) {
@@ -269,9 +269,14 @@ enum hps_status hps_label_solve(const struct hps_dp *d, const struct hps_dp_quer
 	bool stopped = false;
 	enum hps_status rc;
 
+	s.room = FIRST_LABELS;
+	s.all = hps_calloc(s.room, sizeof(*s.all), err);
 	s.bucket = hps_calloc(nodes, sizeof(*s.bucket), err);
-	if (!s.bucket)
+	if (!s.all || !s.bucket) {
+		free(s.all);
+		free(s.bucket);
 		return HPS_MEMORY;
+	}
 	rc = run(&s, search, &stopped, err);
 	*end = stopped || s.full    ? HPS_LABEL_STOPPED
 	       : s.best == NO_LABEL ? HPS_LABEL_NONE
