@@ -248,7 +248,7 @@ static double bucket(int i)
 
 double hps_quantiles_at(const struct hps_quantiles *q, uint64_t n, double p)
 {
-	double rank = p * ((double)n - 1);
+	double rank = n > 0 ? p * ((double)n - 1) : 0;
 	uint64_t below = 0;
 
 	for (int i = HPS_QUANTILE_BUCKETS - 1; i >= 0; i--) {
