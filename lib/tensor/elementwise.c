@@ -6,8 +6,8 @@
 #include "tensor/cpu_int.h"
 
 #include <string.h>
+#include "base/fmath.h"
 #include "base/hot.h"
-#include "tensor/cpu_math.h"
 
 /* --- y = act(y + bias) --- */
 

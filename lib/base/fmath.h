@@ -3,8 +3,8 @@
  * on [-ln2/2, ln2/2]; tanh by an odd polynomial below 0.625 and by exp above. NaN in gives
  * NaN out; infinities give the limits. A test holds them to 4 ulp of libm.
  */
-#ifndef HPS_TENSOR_CPU_MATH_H
-#define HPS_TENSOR_CPU_MATH_H
+#ifndef HPS_BASE_FMATH_H
+#define HPS_BASE_FMATH_H
 
 #include <math.h>
 #include <stdint.h>
