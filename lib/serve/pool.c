@@ -131,6 +131,17 @@ static enum hps_status save(struct server *s, struct hps_err *err)
 	return s->pool->has_write ? hps_state_write(&w, s->shard, err) : HPS_OK;
 }
 
+static void say_stats(const struct server *s)
+{
+	struct hps_shard_stats n;
+
+	hps_shard_stats(s->shard, &n);
+	hps_verbose("shard %u: %llu pulls of %llu rows, %llu pushes of %llu rows, %llu steps",
+		    s->index, (unsigned long long)n.pulls, (unsigned long long)n.rows_pulled,
+		    (unsigned long long)n.pushes, (unsigned long long)n.rows_pushed,
+		    (unsigned long long)n.step);
+}
+
 static void *serve(void *arg)
 {
 	struct server *s = arg;
@@ -156,6 +167,7 @@ static void *serve(void *arg)
 			break;
 	}
 	hps_outbox_release(&s->out);
+	say_stats(s);
 	if (st != HPS_OK) {
 		hps_err_at(&err, "shard %u", s->index);
 		tell(s, FAILED, &err);

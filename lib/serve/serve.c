@@ -21,6 +21,7 @@
 
 enum {
 	TICK_MS = 50,	  /* the state machines want to be called every 100 ms */
+	TURN = 256,	  /* messages a turn at most: a flood must not stop the clock */
 	LINGER_MS = 2000, /* for the last words */
 };
 
@@ -174,10 +175,13 @@ static enum hps_status load(struct process *p, struct hps_err *err)
 static enum hps_status open_net(struct process *p, bool coordinates, struct hps_err *err)
 {
 	const struct hps_deployment *d = &p->job->deployment;
+	uint64_t scores = d->batch * sizeof(uint64_t); /* the row numbers of evaluated rows */
 	struct hps_net_opts o = { .job = hps_deployment_id(d),
 				  .incarnation = p->incarnation,
 				  .self = coordinates ? HPS_NODE_COORDINATOR : HPS_NODE_PROCESS,
-				  .max_frame = HPS_CONTROL_MAX_BYTES,
+				  .max_frame = scores > HPS_CONTROL_MAX_BYTES
+						       ? scores
+						       : HPS_CONTROL_MAX_BYTES,
 				  .known_nodes = hps_deployment_nodes(d) };
 	enum hps_status st = hps_net_ctx_new(&p->ctx, err);
 
@@ -257,6 +261,7 @@ static enum hps_status coord_receive(struct process *p, struct hps_err *err)
 	struct hps_msg m;
 	uint32_t peer;
 	bool got;
+	int n = 0;
 
 	st = hps_net_recv(p->net, TICK_MS, &m, &peer, &got, err);
 	while (st == HPS_OK && got) {
@@ -267,8 +272,9 @@ static enum hps_status coord_receive(struct process *p, struct hps_err *err)
 		}
 		if (st == HPS_OK)
 			st = hps_net_send_all(p->net, &p->out, err);
-		if (st == HPS_OK)
-			st = hps_net_recv(p->net, 0, &m, &peer, &got, err);
+		if (st != HPS_OK || ++n == TURN)
+			break;
+		st = hps_net_recv(p->net, 0, &m, &peer, &got, err);
 	}
 	return st;
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -121,14 +122,17 @@ enum hps_status state_reader_open(struct state_reader *r, const char *path, stru
 {
 	struct state_head *h = &r->head;
 	enum hps_status st;
+	struct stat file;
 
 	*r = (struct state_reader){ .path = path };
 	r->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (r->fd < 0) {
+	if (r->fd < 0 || fstat(r->fd, &file)) {
 		hps_err_errno(err, HPS_IO, "cannot open");
 		hps_err_at(err, "%s", path);
+		state_reader_close(r);
 		return HPS_IO;
 	}
+	r->size = file.st_size > 0 ? (uint64_t)file.st_size : 0;
 	st = read_all(r, h, sizeof(*h), err);
 	if (st == HPS_OK && memcmp(h->magic, magic, sizeof(magic)) != 0)
 		st = state_reader_bad(r, err, "not a shard's state");

@@ -55,7 +55,8 @@ void state_writer_discard(struct state_writer *w);
 struct state_reader {
 	const char *path; /* borrowed */
 	int fd;
-	uint64_t at;	 /* byte of the next block */
+	uint64_t size;	 /* bytes of the file */
+	uint64_t at;	 /* byte of the block at hand */
 	uint64_t blocks; /* read */
 	struct state_head head;
 	struct state_block block;

@@ -93,6 +93,8 @@ static enum hps_status count_file(struct loading *l, const char *path, struct hp
 				st = state_reader_bad(&r, err, "rows of %llu floats, expected %zu",
 						      (unsigned long long)r.block.b,
 						      row_floats(l, t - 1));
+			else if (r.block.a > r.size / STATE_ROW_HEAD)
+				st = state_reader_bad(&r, err, "more rows than the file can hold");
 			l->rows[t - 1] += r.block.a;
 		}
 	}
@@ -100,11 +102,9 @@ static enum hps_status count_file(struct loading *l, const char *path, struct hp
 	return st;
 }
 
-/* Rows spread evenly: a shard's share, and some more for chance. A file that says it has more than
- * it has must not make us reserve without bound. */
+/* Rows spread evenly: a shard's share, and some more for chance. */
 static enum hps_status reserve(struct loading *l, struct hps_err *err)
 {
-	const uint64_t most = (uint64_t)1 << 28;
 	enum hps_status st = HPS_OK;
 
 	for (uint32_t s = 0; s < l->n_shards && st == HPS_OK; s++)
@@ -112,9 +112,8 @@ static enum hps_status reserve(struct loading *l, struct hps_err *err)
 		     t++) {
 			uint64_t share = l->rows[t] / l->n_shards;
 
-			share += share / 16;
-			st = hps_table_reserve(hps_shard_table(l->shard[s], t),
-					       share < most ? share : most, err);
+			st = hps_table_reserve(hps_shard_table(l->shard[s], t), share + share / 16,
+					       err);
 		}
 	return st;
 }
