@@ -145,37 +145,67 @@ static inline const char *field_end(const char *p, const char *end)
 	return p < end ? p : end;
 }
 
+static inline uint64_t rotate(uint64_t x, int k)
+{
+	return x << k | x >> (64 - k);
+}
+
+/* hps_criteo_key of eight bytes, which nearly all ids have: hps_hash_bytes (XXH64) with its
+ * loops undone, at half the price. */
+static inline uint64_t key8(uint32_t slot, uint64_t word)
+{
+	const uint64_t p1 = 0x9e3779b185ebca87u, p2 = 0xc2b2ae3d27d4eb4fu,
+		       p3 = 0x165667b19e3779f9u, p4 = 0x85ebca77c2b2ae63u,
+		       p5 = 0x27d4eb2f165667c5u;
+	uint64_t h = slot + p5 + 8;
+
+	h = rotate(h ^ rotate(word * p2, 31) * p1, 27) * p1 + p4;
+	h = (h ^ h >> 33) * p2;
+	h = (h ^ h >> 29) * p3;
+	return h ^ h >> 32;
+}
+
+/* The value of 1 to 8 digits at the start of word; false if they are none. Two digits, then
+ * four, then eight are joined by one multiplication each (Lemire 2021). */
+static inline bool digits8(uint64_t word, int len, uint64_t *value)
+{
+	uint64_t zeros = len == 8 ? 0 : 0x3030303030303030u >> (8 * len), x;
+
+	word = word << (64 - 8 * len) | zeros;
+	x = word - 0x3030303030303030u;
+	if (((word + 0x4646464646464646u) | x) & 0x8080808080808080u)
+		return false;
+	x = x * 10 + (x >> 8);
+	*value = ((x & 0x000000ff000000ffu) * 0x000f424000000064u +
+		  ((x >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >> 32;
+	return true;
+}
+
 /* The feature of the integer at p, up to end or a tab. Returns its end, NULL if it is none. */
 static inline const char *integer(const struct hps_preprocess *pre, const char *p, const char *end,
 				  float *feature)
 {
 	bool negative = *p == '-';
-	const char *start = p + negative, *q = start;
-	uint64_t v = 0;
-	unsigned digit;
+	const char *start = p + negative, *stop;
+	uint64_t v;
 	double x;
 
 	if (p == end || *p == '\t') {
 		*feature = pre->missing;
 		return p;
 	}
-	while ((digit = (unsigned)(unsigned char)*q - '0') <= 9 && q - start < 18) {
-		v = v * 10 + digit;
-		q++;
-	}
-	if (q > start && v < HPS_PREPROCESS_SMALL && digit > 9) {
-		*feature = negative ? 0.0f - pre->small[v] : pre->small[v];
-		return q;
-	}
-	if (q > start && digit > 9) {
+	stop = field_end(start, end);
+	if (stop > start && stop - start <= 8 && digits8(load8(start), (int)(stop - start), &v)) {
+		if (v < HPS_PREPROCESS_SMALL) {
+			*feature = negative ? 0.0f - pre->small[v] : pre->small[v];
+			return stop;
+		}
 		x = negative ? -(double)v : (double)v;
-	} else {
-		q = field_end(p, end);
-		if (!to_integer((struct hps_field){ p, (size_t)(q - p) }, &x))
-			return NULL;
+	} else if (!to_integer((struct hps_field){ p, (size_t)(stop - p) }, &x)) {
+		return NULL;
 	}
 	*feature = hps_preprocess_value(pre, x);
-	return q;
+	return stop;
 }
 
 bool hps_criteo_parse(const struct hps_criteo *c, const char *text, size_t len, float *label,
@@ -202,7 +232,7 @@ bool hps_criteo_parse(const struct hps_criteo *c, const char *text, size_t len, 
 	for (uint32_t i = 0; i < c->slots; i++) {
 		const char *q = field_end(p, end);
 
-		key[i] = hps_criteo_key(i, p, (size_t)(q - p));
+		key[i] = q - p == 8 ? key8(i, load8(p)) : hps_criteo_key(i, p, (size_t)(q - p));
 		if (--left > 0 ? q == end : q != end)
 			return false;
 		p = q + 1;
