@@ -268,8 +268,10 @@ enum hps_status hps_agent_message(struct hps_agent *a, struct hps_msg *m, double
 	struct hps_notice n;
 	enum hps_status st = hps_member_message(a->member, m, now_s, &n, err);
 
-	if (st != HPS_OK)
+	if (st != HPS_OK) {
+		a->over = true; /* aborted or refused: the coordinator knows */
 		return st;
+	}
 	st = act(a, &n, now_s, out, err);
 	hps_notice_release(&n);
 	return st;

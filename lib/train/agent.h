@@ -85,7 +85,7 @@ enum hps_status hps_agent_interrupt(struct hps_agent *a, struct hps_outbox *out,
 /* Something went wrong here: tell the coordinator. */
 enum hps_status hps_agent_error(struct hps_agent *a, const struct hps_err *what,
 				struct hps_outbox *out, struct hps_err *err);
-/* The job is done and the coordinator knows that this process leaves. */
+/* The job is over, for good or ill, and the coordinator knows that this process leaves. */
 bool hps_agent_over(const struct hps_agent *a);
 
 #endif

@@ -331,8 +331,7 @@ static enum hps_status begin(struct hps_feeder *f, const struct hps_feed *what)
 	f->n_ranges = f->n_leases = 0;
 	f->next_step = what->kind == HPS_FEED_EVAL ? 0 : what->step;
 	f->next_mb = 0;
-	f->pending = true;
-	f->running = true;
+	f->pending = f->running = !f->quit; /* a feeder that failed feeds no more */
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
 	return HPS_OK;

@@ -86,9 +86,11 @@ void micro_place(const struct hps_replica *r, const struct micro *m, char *out, 
 	const char *name = operand < r->o.n_operands ? r->o.operand[operand] : NULL;
 	char number[32];
 
-	if (!name || !strcmp(name, "-")) {
+	if (!r->o.n_operands || (name && !strcmp(name, "-"))) {
+		name = "standard input";
+	} else if (!name) {
 		snprintf(number, sizeof number, "data file %llu", (unsigned long long)operand + 1);
-		name = name ? "standard input" : number;
+		name = number;
 	}
 	if (!line)
 		snprintf(out, size, "no rows");

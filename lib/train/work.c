@@ -23,7 +23,7 @@
 
 enum {
 	TICK_MS = 50,	  /* the state machines want to be called every 100 ms */
-	LINGER_MS = 2000, /* for the last words */
+	LINGER_MS = 1000, /* for the last words */
 };
 
 struct process {
@@ -314,7 +314,8 @@ static enum hps_status make(struct process *p, struct hps_err *err)
 	return st;
 }
 
-static void unmake(struct process *p)
+/* linger_ms: how long the last words to the coordinator may take. */
+static void unmake(struct process *p, int linger_ms)
 {
 	if (p->feeder)
 		hps_feeder_quit(p->feeder);
@@ -322,7 +323,7 @@ static void unmake(struct process *p)
 		hps_runner_quit(&p->runner[i]);
 	for (uint32_t i = 0; i < p->n; i++)
 		hps_runner_stop(&p->runner[i], 0);
-	hps_net_free(p->net, LINGER_MS);
+	hps_net_free(p->net, linger_ms);
 	hps_net_ctx_free(p->ctx);
 	for (uint32_t i = 0; i < p->n; i++)
 		hps_runner_release(&p->runner[i]);
@@ -436,6 +437,7 @@ enum hps_status hps_work_run(const struct hps_work_opts *o, struct hps_err *err)
 {
 	struct process p = { .o = o, .job = o->job };
 	enum hps_status st = find_replicas(&p, err);
+	bool told;
 
 	/* one process is another incarnation than the one before it, on any host */
 	p.incarnation =
@@ -452,9 +454,11 @@ enum hps_status hps_work_run(const struct hps_work_opts *o, struct hps_err *err)
 		st = make(&p, err);
 	if (st == HPS_OK)
 		st = run(&p, err);
-	if (st != HPS_OK && p.agent && err)
+	/* a coordinator that aborted the job may be gone: nothing is left to be told */
+	told = p.agent && hps_agent_over(p.agent) && st != HPS_OK;
+	if (st != HPS_OK && p.agent && err && !told)
 		say_why(&p, err);
-	unmake(&p);
+	unmake(&p, told ? 0 : LINGER_MS);
 	return st;
 }
 

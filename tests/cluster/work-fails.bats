@@ -11,9 +11,9 @@ setup() {
 # A job over hosts that runs until it is ended: two servers, three workers.
 long_job() {
 	job 2,1 2 2 24 bsp ps spread
-	for h in here s1; do start serve-$h hps-serve --host $h --dead-after 1 job.json; done
+	for h in here s1; do start serve-$h hps-serve --host $h --dead-after 2 job.json; done
 	for h in h0 h1 h2; do
-		start work-$h hps-work --host $h --dead-after 2 --epochs 1000000 job.json train.tsv
+		start work-$h hps-work --host $h --dead-after 3 --epochs 1000000 job.json train.tsv
 	done
 	first_line work-h2.out
 }
@@ -47,7 +47,7 @@ long_job() {
 	ends work-h1 137
 	for p in work-h0 work-h2 serve-here serve-s1; do
 		ends $p 5
-		says $p "work@h1: silent for 1 s"
+		says $p "work@h1: silent for 2 s"
 	done
 }
 
@@ -57,7 +57,7 @@ long_job() {
 	ends serve-s1 137
 	for p in work-h0 work-h1 work-h2 serve-here; do
 		ends $p 5
-		says $p "serve@s1: silent for 1 s"
+		says $p "serve@s1: silent for 2 s"
 	done
 }
 

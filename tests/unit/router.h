@@ -27,6 +27,7 @@ struct router_opts {
 	uint64_t interrupt_at; /* after so many events of any kind, a signal at the first hps-work
 				* process; 0: none */
 	bool interrupt_serve;  /* ... at hps-serve instead */
+	unsigned long fail_at; /* once all are made, the n-th allocation fails; 0: none */
 	/* sees every message as it is delivered; dst: node, or HPS_NODE_PROCESS for control */
 	void (*tap)(void *ctx, uint32_t dst, const struct hps_msg *m);
 	void *tap_ctx;

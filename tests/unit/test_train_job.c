@@ -217,6 +217,33 @@ static void test_eval_and_predict_use_the_loaded_model(void **state)
 	}
 }
 
+/* Servers that stay: another run goes on from where the one before ended. */
+static void test_training_goes_on(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_SHAPES; i++) {
+		struct router_opts o = { .order_seed = 3, .epochs = 10 };
+		struct router_result first, second;
+		struct setup s;
+
+		setup(&s, &shapes[i]);
+		run(&s, &o, &first);
+		assert_int_equal(first.next_step, 50);
+		o.epochs = 1;
+		o.shard = first.shard;
+		first.shard = NULL;
+		o.first_step = first.next_step;
+		run(&s, &o, &second);
+		assert_int_equal(second.next_step, 55);
+		assert_int_equal(second.n_steps, 5);
+		assert_int_equal(router_number(second.event[0], "step"), 50);
+		assert_true(second.loss[0] < first.loss[0]);
+		router_release(&first);
+		router_release(&second);
+		teardown(&s);
+	}
+}
+
 static void test_predict_keeps_input_order_over_many_steps(void **state)
 {
 	struct tiny_shape shape = { "ctrdnn", 2, { 3, 2 }, 2, 2, 12, HPS_DENSE_PS, HPS_BSP };
@@ -472,6 +499,40 @@ static void test_what_is_not_built_is_refused(void **state)
 	teardown(&s);
 }
 
+/* --- no memory --- */
+
+static void test_no_memory_is_an_error_of_the_job(void **state)
+{
+	static const size_t which[] = { 0, 4, 5, 6 };
+	bool failed;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+		unsigned long n = 1, failures = 0;
+
+		for (failed = true; failed; n += n < 200 ? 1 : n / 40) {
+			struct router_opts o = { .order_seed = 1, .fail_at = n };
+			struct router_result r;
+			struct setup s;
+
+			setup(&s, &shapes[which[i]]);
+			o.test = &s.test;
+			o.job = &s.tiny.job;
+			o.graph = &s.tiny.graph;
+			o.train = &s.train;
+			router_run(&o, &r);
+			/* what a shard or the reader asked for may have been done without */
+			failed = r.status != HPS_OK || n < 200;
+			if (r.status != HPS_OK)
+				assert_int_equal(r.status, HPS_MEMORY);
+			failures += r.status != HPS_OK;
+			router_release(&r);
+			teardown(&s);
+		}
+		assert_true(failures > 150);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_bits_of_the_oracle),
 		cmocka_unit_test(test_evaluation_is_of_all_rows_and_repeats),
 		cmocka_unit_test(test_eval_and_predict_use_the_loaded_model),
+		cmocka_unit_test(test_training_goes_on),
 		cmocka_unit_test(test_predict_keeps_input_order_over_many_steps),
 		cmocka_unit_test(test_eval_needs_a_model),
 		cmocka_unit_test(test_skipped_lines_leave_steps_in_place),
@@ -489,6 +551,7 @@ int main(void)
 		cmocka_unit_test(test_asp_stops_on_a_signal),
 		cmocka_unit_test(test_asp_learns_as_bsp_does),
 		cmocka_unit_test(test_what_is_not_built_is_refused),
+		cmocka_unit_test(test_no_memory_is_an_error_of_the_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
