@@ -61,9 +61,10 @@ static double sync_time(const struct hps_cost *c, const struct hps_span *st, uin
 	const struct hps_cost_type *t = &c->type[st->type];
 	double bytes = 2 * (c->params[st->last + 1] - c->params[st->first]), k = st->units;
 	double ring = over(bytes, t->bandwidth) * (k - 1) / k + 2 * (k - 1) * t->latency;
+	double S = shards ? shards : INFINITY; /* the servers' term left out */
 	double ps = fmax(over(bytes, fmin(t->bandwidth, c->ps.bandwidth)),
-			 over(bytes * k, c->ps.bandwidth * shards)) +
-		    bytes * k / (c->ps.bytes_per_s * shards) + 2 * fmax(t->latency, c->ps.latency);
+			 over(bytes * k, c->ps.bandwidth * S)) +
+		    bytes * k / (c->ps.bytes_per_s * S) + 2 * fmax(t->latency, c->ps.latency);
 
 	*how = HPS_DENSE_RING;
 	if (bytes <= 0)

@@ -7,7 +7,7 @@
 #include "plan/exact_int.h"
 
 /* Sweeps that a proof takes are tens to some thousands. */
-enum { DEFAULT_SWEEPS = 200000, STEP_SWEEPS = 256 };
+enum { DEFAULT_SWEEPS = 200000, STEP_SWEEPS = 256, STEP_TRIES = 5000 };
 /* A tau range is searched from its end: prices above best / (tau / RANGE) wait for a later
  * one. */
 #define RANGE 1.1
@@ -341,6 +341,8 @@ enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
 		rc = seed_search(&x, err);
 	if (!rc)
 		rc = sweeps(&x, &lower, err);
+	if (!rc && p->cost->opt.evaluator == HPS_EVAL_STEP)
+		rc = hps_improve(&search, STEP_TRIES, err);
 	stop(&x);
 	if (rc) {
 		hps_search_release(&search);
@@ -348,12 +350,17 @@ enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
 	}
 	search.bound = fmin(lower, x.best);
 	search.has_bound = isfinite(search.bound);
-	if (!search.best_trial.feasible && isinf(lower) && !search.interrupted) {
+	if (!search.best_trial.feasible && isinf(fmin(lower, x.best)) && !search.interrupted) {
 		hps_search_release(&search);
 		rc = hps_plan_fastest(p, out, err);
 		return rc == HPS_MEMORY ? rc : hps_explain_no(p, rc ? NULL : out, err);
 	}
-	return hps_search_finish(&search, out, err);
+	rc = hps_search_finish(&search, out, err);
+	if (rc == HPS_NO && p->cost->opt.evaluator == HPS_EVAL_STEP)
+		hps_err_hint(err,
+			     "by evaluator step not every plan is looked at; rate proves what the "
+			     "steady state can do");
+	return rc;
 }
 
 /* --- the highest throughput --- */

@@ -31,15 +31,16 @@
  *    stage and e(p) >= ET(k), so it costs at least the sum over stages of price_t times the
  *    least of k ET(k) over k >= k_e. k max(a + b/k, c + d/k) = max(b + k a, d + k c); where it
  *    does not fall with k that least is at k_e, otherwise (a falling table, 1/k^2) it is taken over
- *    all k up to the limit. The servers add ps_price max(PS seconds a sample, e S_min) likewise.
+ *    all k up to the limit. S PT(S) is the servers' load, so they add ps_price times that.
  *    The shortest path under these weights, sums left out, bounds all that is still to come;
  *    stop when it reaches C. Stopped earlier by the budget, min(C, bound) is a valid bound.
  * 6. k_first. In the executor form b depends on k_first through n = M k_first. The sweep runs
  *    for k_first = 1, 2, ..; the bound of 5. with n of K and any k_first >= K bounds all later
  *    ones, as b grows with n: when it reaches C the loop ends.
  * 7. Objective price per hour: G(1/floor); then smaller tau while G stays the same, for ties.
- * 8. Evaluator step: its cycle is at least the rate's, so the bound holds for it too; plans met
- *    on the way are scored by it and the best is returned, proven only where it meets the bound.
+ * 8. Evaluator step: its cycle is at least the rate's, so the bound holds for it too. Structures
+ *    met on the way are settled by it, the best is improved by local search, and is proven only
+ *    where it meets the bound.
  *
  * Evaluations: one for each solved tau.
  */

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "plan/exact.h"
 #include "plan/plan_int.h"
+#include "plan/rivals.h"
 
 static const struct hps_method exact = {
 	"exact", "exact", "the proven optimum (exact.h)", false, hps_plan_exact,
@@ -27,8 +28,36 @@ static const struct hps_method fixed = {
 	hps_plan_fixed,
 };
 
+static const struct hps_method auto_ = {
+	"auto",
+	"auto",
+	"exact where it proves within the budget, else the best that is found",
+	false,
+	hps_plan_auto,
+};
+static const struct hps_method greedy = {
+	"greedy", "greedy",	   "layer by layer, each where it costs least so far",
+	false,	  hps_plan_greedy,
+};
+static const struct hps_method genetic = {
+	"genetic", "genetic",	     "evolution: crossover at stage boundaries, mutation",
+	false,	   hps_plan_genetic,
+};
+static const struct hps_method bayes = {
+	"bayes", "bayes",	 "Bayesian optimisation: a Gaussian process over schedules",
+	false,	 hps_plan_bayes,
+};
+static const struct hps_method anneal = {
+	"anneal", "anneal", "simulated annealing", false, hps_plan_anneal,
+};
+static const struct hps_method random_ = {
+	"random", "random",	   "the best of as many random structures as the budget allows",
+	false,	  hps_plan_random,
+};
+
 static const struct hps_method *const methods[] = {
-	&exact, &brute, &heuristic, &all, &fixed, NULL
+	&exact,	  &auto_, &greedy,    &genetic, &bayes, &anneal,
+	&random_, &brute, &heuristic, &all,	&fixed, NULL,
 };
 
 const struct hps_method *const *hps_methods(void)

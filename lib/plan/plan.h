@@ -56,7 +56,7 @@ struct hps_problem {
 	enum hps_objective objective;
 	bool merge;
 	uint64_t seed;
-	uint64_t max_evaluations; /* 0 = the method's default */
+	uint64_t max_evaluations; /* 0 = the method's default, none where seconds are given */
 	double max_seconds;	  /* 0 = none; needs hooks.now. Not reproducible */
 	struct hps_plan_hooks hooks;
 };
@@ -75,15 +75,15 @@ struct hps_trial {
 };
 
 /* Settle units and shards of a structure: exact for evaluator `rate` (proof in settle.c); for
- * `step` the best of the vectors that the sweep visits, each scored by `step`. stage[].units are
- * outputs. An infeasible structure gets its fastest units within the limits (1 each where even
+ * `step` the best of the vectors that the sweep visits, each scored by `step`, improved by hill
+ * climbing. stage[].units are outputs. An infeasible structure gets its fastest units within the limits (1 each where even
  * that is too many). Thread-safe; allocates only beyond 64 stages (then HPS_MEMORY may come). */
 enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
 			   struct hps_trial *out, struct hps_err *err);
 /* The same for units that are given (fixed:): shards alone are settled. */
 void hps_score(const struct hps_problem *p, const struct hps_span *stage, uint32_t n_stages,
 	       struct hps_trial *out);
-/* Is a better than b by objective and ties? Infeasible ones by `graded`. */
+/* Is a better than b by objective and ties? Infeasible ones by excess, then `graded`. */
 bool hps_trial_better(const struct hps_trial *a, const struct hps_trial *b);
 
 /* The answer. `stage` is owned; release with hps_solution_release, also after a failure. */
@@ -127,12 +127,21 @@ enum hps_status hps_search_init(struct hps_search *s, const struct hps_problem *
 bool hps_search_more(struct hps_search *s);
 /* Asked to stop, or out of time: for the inside of a long evaluation. */
 bool hps_search_halted(struct hps_search *s);
+/* Share of the budget that is gone, 0 .. 1: of evaluations or of seconds, whichever is more. */
+double hps_search_used(const struct hps_search *s);
+/* A lower bound for methods that have none of their own: the optimum where sums over stages (limits
+ * of a type, work on shared cores, dense bytes through servers) are left out, or less where that
+ * would take long. Counts no evaluations: it says how good a plan is, and helps to find none. */
+enum hps_status hps_search_bound(struct hps_search *s, struct hps_err *err);
 /* A structure with `merge` on and equal neighbours is joined first: stage and *n change. */
 enum hps_status hps_search_try(struct hps_search *s, struct hps_span *stage, uint32_t *n,
 			       struct hps_trial *out, struct hps_err *err);
 /* Keep this structure with these units, already scored, if it is the best so far. */
 void hps_search_offer(struct hps_search *s, const struct hps_span *stage, uint32_t n,
 		      const struct hps_trial *trial);
+/* Local search from the best: cuts moved, types changed, stages joined and split, at most `most`
+ * tries, each an evaluation; until no neighbour is better. */
+enum hps_status hps_improve(struct hps_search *s, uint64_t most, struct hps_err *err);
 /* Move the best into out. If none is feasible: HPS_NO, err says what binds the least infeasible
  * one and how fast it is, out holds it. Releases s in every case. */
 enum hps_status hps_search_finish(struct hps_search *s, struct hps_solution *out,

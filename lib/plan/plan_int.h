@@ -43,6 +43,10 @@ void hps_trial_of_rate(const struct hps_problem *p, double cycle_s, double price
 void hps_trial_of_schedule(const struct hps_problem *p, const struct hps_schedule *s,
 			   struct hps_trial *out);
 
+/* For `step`: better units of a structure by hill climbing; *best is what stage has now. */
+void hps_climb(const struct hps_problem *p, struct hps_span *stage, uint32_t n,
+	       struct hps_trial *best);
+
 /* Why a given structure does not do: HPS_NO with numbers in err. */
 enum hps_status hps_explain_structure(const struct hps_problem *p, const struct hps_span *stage,
 				      uint32_t n_stages, const struct hps_trial *t,

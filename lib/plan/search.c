@@ -28,10 +28,12 @@ enum hps_status hps_search_init(struct hps_search *s, const struct hps_problem *
 {
 	memset(s, 0, sizeof(*s));
 	s->problem = p;
-	s->max_evaluations = p->max_evaluations ? p->max_evaluations : default_evaluations;
+	s->max_evaluations = p->max_evaluations;
 	s->deadline = INFINITY;
 	if (p->max_seconds > 0 && p->hooks.now)
 		s->deadline = p->hooks.now(p->hooks.arg) + p->max_seconds;
+	else if (!s->max_evaluations)
+		s->max_evaluations = default_evaluations;
 	s->best = hps_calloc(p->cost->n_layers, sizeof(*s->best), err);
 	return s->best ? HPS_OK : HPS_MEMORY;
 }
@@ -49,6 +51,18 @@ bool hps_search_halted(struct hps_search *s)
 	if (!s->interrupted && h->stop && h->stop(h->arg))
 		s->interrupted = true;
 	return s->interrupted || (isfinite(s->deadline) && h->now(h->arg) >= s->deadline);
+}
+
+double hps_search_used(const struct hps_search *s)
+{
+	const struct hps_problem *p = s->problem;
+	double used = 0;
+
+	if (s->max_evaluations)
+		used = (double)s->evaluations / (double)s->max_evaluations;
+	if (isfinite(s->deadline))
+		used = fmax(used, 1 - (s->deadline - p->hooks.now(p->hooks.arg)) / p->max_seconds);
+	return used < 0 ? 0 : used > 1 ? 1 : used;
 }
 
 bool hps_search_more(struct hps_search *s)

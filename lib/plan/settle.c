@@ -30,6 +30,10 @@ bool hps_trial_better(const struct hps_trial *a, const struct hps_trial *b)
 {
 	if (a->feasible != b->feasible)
 		return a->feasible;
+	if (!a->feasible && hps_lower(a->excess, b->excess))
+		return true;
+	if (!a->feasible && hps_lower(b->excess, a->excess))
+		return false;
 	if (hps_lower(a->graded, b->graded))
 		return true;
 	if (hps_lower(b->graded, a->graded))
@@ -61,6 +65,33 @@ void hps_trial_of_rate(const struct hps_problem *p, double cycle_s, double price
 	out->graded = out->feasible ? value : value * 10 * (1 + out->excess);
 }
 
+/* Beyond limits or memory by `over`, besides what it is too slow. */
+static void make_infeasible(const struct hps_problem *p, struct hps_trial *t, double over)
+{
+	double value = p->objective == HPS_PRICE_PER_HOUR ? t->price : t->cost;
+
+	t->feasible = false;
+	t->objective = INFINITY;
+	t->excess += over;
+	t->graded = value * 10 * (1 + t->excess);
+}
+
+/* Units and shards beyond their limits, as shares of those. */
+static double units_over(const struct hps_cost *c, const struct hps_schedule *s)
+{
+	double over = 0;
+
+	for (uint32_t t = 0; t < c->n_types; t++) {
+		double used = 0;
+
+		for (uint32_t i = 0; i < s->n_stages; i++)
+			if (s->stage[i].type == t)
+				used += s->stage[i].units;
+		over += fmax(0, used / c->type[t].limit - 1);
+	}
+	return over + fmax(0, ((double)s->shards - c->ps.max) / fmax(c->ps.max, 1));
+}
+
 void hps_trial_of_schedule(const struct hps_problem *p, const struct hps_schedule *s,
 			   struct hps_trial *out)
 {
@@ -73,10 +104,8 @@ void hps_trial_of_schedule(const struct hps_problem *p, const struct hps_schedul
 	hps_trial_of_rate(p, r.cycle_s, r.price, s->shards, units, s->n_stages, out);
 	if (r.fits)
 		return;
-	out->feasible = false;
-	out->objective = INFINITY;
-	out->graded =
-		(p->objective == HPS_PRICE_PER_HOUR ? r.price : out->cost) * 10 * (1 + out->excess);
+	/* At least a little, where it is memory. */
+	make_infeasible(p, out, fmax(0.1, units_over(p->cost, s)));
 }
 
 struct settling {
@@ -304,11 +333,7 @@ static void hopeless(struct settling *s, struct hps_trial *out)
 	complete_vector(s, INFINITY, &v);
 	v.cycle = fmax(v.cycle, 1e-18);
 	hps_trial_of_rate(s->p, v.cycle, v.price, v.shards, v.units, s->n, out);
-	out->feasible = false;
-	out->objective = INFINITY;
-	out->excess += over;
-	out->graded = (s->p->objective == HPS_PRICE_PER_HOUR ? out->price : out->cost) * 10 *
-		      (1 + out->excess);
+	make_infeasible(s->p, out, over);
 }
 
 enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
@@ -331,29 +356,8 @@ enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, 
 			stage[i].units = s.best[i];
 	else if (!fastest(&s, out))
 		hopeless(&s, out);
+	if (p->cost->opt.evaluator == HPS_EVAL_STEP)
+		hps_climb(p, stage, n_stages, out);
 	free(big);
 	return HPS_OK;
-}
-
-void hps_score(const struct hps_problem *p, const struct hps_span *stage, uint32_t n_stages,
-	       struct hps_trial *out)
-{
-	const struct hps_cost *c = p->cost;
-	struct hps_schedule sched = { stage, n_stages, c->ps.min };
-	struct hps_trial t;
-
-	hps_trial_of_schedule(p, &sched, out);
-	/* More shards until they are no longer what holds the rest up. */
-	for (uint32_t shards = c->ps.min + 1; shards <= c->ps.max; shards++) {
-		double before = t.throughput = out->throughput;
-
-		sched.shards = shards;
-		hps_trial_of_schedule(p, &sched, &t);
-		if (t.throughput <= before * (1 + HPS_TIE_EPS))
-			break;
-		if (hps_trial_better(&t, out))
-			*out = t;
-		else if (out->feasible)
-			break;
-	}
 }

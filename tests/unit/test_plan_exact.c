@@ -25,7 +25,9 @@ static void check_schedule(const struct plan_case *c, const struct hps_solution 
 	hps_cost_eval(&c->cost, &sched, NULL, &r, NULL);
 	if (!r.fits)
 		fail_msg("case %llu: %s", (unsigned long long)seed, r.why);
-	assert_true(fabs(r.throughput / s->trial.throughput - 1) < 1e-9);
+	if (!(fabs(r.throughput / s->trial.throughput - 1) < 1e-9))
+		fail_msg("case %llu: %.17g samples/s, %.17g by eval", (unsigned long long)seed,
+			 s->trial.throughput, r.throughput);
 	assert_true(fabs(r.cost - s->trial.cost) <= 1e-9 * r.cost);
 	assert_true(fabs(r.price - s->trial.price) <= 1e-9 * r.price);
 }
@@ -84,10 +86,48 @@ static void test_random(void **state)
 	assert_in_range(no, n / 50, n / 2);
 }
 
+/* By `step` the search is heuristic, its bound is not: it holds, nothing is called proven that is
+ * not, and almost all answers are the optimum. */
+static void test_step(void **state)
+{
+	uint64_t n = 0, best = 0, missed = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= cases(400); seed++) {
+		struct hps_solution s;
+		struct plan_judge j;
+		struct plan_case c;
+		enum hps_status rc;
+
+		plan_case_random(&c, seed, 4000);
+		c.cost.opt.evaluator = HPS_EVAL_STEP;
+		plan_case_judge(&c, &j);
+		rc = hps_plan_exact(&c.problem, "", &s, NULL);
+		if (rc == HPS_OK) {
+			check_schedule(&c, &s, seed);
+			assert_true(j.feasible);
+			assert_true(s.bound <= j.objective * (1 + 1e-8));
+			assert_true(s.trial.objective >= j.objective * (1 - 1e-8));
+			best += s.trial.objective <= j.objective * (1 + 1e-8);
+			if (s.proven)
+				assert_true(s.trial.objective <= j.objective * (1 + 1e-8));
+		} else {
+			assert_int_equal(rc, HPS_NO);
+			missed += j.feasible;
+		}
+		n += j.feasible;
+		hps_solution_release(&s);
+		plan_case_release(&c);
+	}
+	assert_true(best * 100 >= n * 97);
+	assert_true(missed * 100 <= n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
