@@ -1,5 +1,5 @@
-/* Inside the coordinator: who is in (coord.c), what the job is at (coord_run.c), what
- * evaluation gathers (coord_eval.c). */
+/* Inside the coordinator: who comes in (coord_join.c), who is in or dead (coord.c), what the job is
+ * at (coord_run.c), the step clock (coord_step.c), what evaluation gathers (coord_eval.c). */
 #ifndef HPS_COORD_COORD_INT_H
 #define HPS_COORD_COORD_INT_H
 
@@ -101,7 +101,13 @@ struct hps_coord {
 
 enum { PREDICT_WINDOW = 16, MAX_OPEN_STEPS = 4096 };
 
+/* The owner of the nodes of the process that the coordinator runs in. */
+#define HPS_COORD_OURS UINT32_MAX
+
 /* coord.c */
+enum hps_status hps_coord_send(uint32_t number, enum hps_control kind, struct hps_doc *body,
+			       struct hps_outbox *out, struct hps_err *err);
+void hps_coord_peer_release(struct peer *p);
 enum hps_status hps_coord_tell(struct hps_coord *c, const struct peer *p, enum hps_control kind,
 			       struct hps_doc *body, struct hps_outbox *out, struct hps_err *err);
 /* To every process that is in and runs replicas (or every one), a copy of body (taken). */
@@ -117,15 +123,26 @@ struct peer *hps_coord_printer(struct hps_coord *c);
 enum hps_status hps_coord_u64(const struct hps_doc *body, const char *key, uint64_t *out,
 			      struct hps_err *err);
 
-/* coord_run.c */
-enum hps_status hps_coord_go(struct hps_coord *c, double now_s, struct hps_outbox *out,
-			     struct hps_err *err);
+/* coord_join.c */
+struct peer *hps_coord_peer(struct hps_coord *c, uint32_t number);
+/* "stage 1 replica 0 on host b (hps-work), shard 1 on host c (hps-serve) and 3 more" */
+void hps_coord_missing(const struct hps_coord *c, char *out, size_t size);
+enum hps_status hps_coord_join(struct hps_coord *c, uint32_t number, const struct hps_doc *body,
+			       double now_s, struct hps_outbox *out, struct hps_err *err);
+
+/* coord_step.c */
 enum hps_status hps_coord_steps(struct hps_coord *c, struct peer *p, const struct hps_doc *body,
 				struct hps_outbox *out, struct hps_err *err);
 enum hps_status hps_coord_lease(struct hps_coord *c, struct peer *p, const struct hps_doc *body,
 				struct hps_outbox *out, struct hps_err *err);
 enum hps_status hps_coord_data_end(struct hps_coord *c, const struct hps_doc *body,
 				   struct hps_err *err);
+
+/* coord_run.c */
+/* {"epoch": e, "step": s}; NULL without memory. */
+struct hps_doc *hps_coord_epoch_body(uint32_t epoch, uint64_t step);
+enum hps_status hps_coord_go(struct hps_coord *c, double now_s, struct hps_outbox *out,
+			     struct hps_err *err);
 enum hps_status hps_coord_epoch_done(struct hps_coord *c, struct peer *p,
 				     const struct hps_doc *body, double now_s,
 				     struct hps_outbox *out, struct hps_err *err);

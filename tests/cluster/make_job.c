@@ -7,6 +7,7 @@
  *   HOSTS   one (default): all on "here"; spread: every replica on a host of its own, h0, h1, ...
  *           and every shard but the first on s1, s2, ...
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +26,17 @@ struct shape {
 	bool spread;
 };
 
-static char *text(const char *fmt, const char *s, uint32_t a, uint32_t b)
+static char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static char *text(const char *fmt, ...)
 {
 	char *out = NULL;
+	va_list ap;
 
-	if (asprintf(&out, fmt, s, a, b) < 0)
+	va_start(ap, fmt);
+	if (vasprintf(&out, fmt, ap) < 0)
 		abort();
+	va_end(ap);
 	return out;
 }
 
@@ -39,9 +45,9 @@ static void deploy(const struct hps_model *m, const struct shape *s, struct hps_
 	uint32_t n = 0;
 
 	d->digest = m->digest;
-	d->job = text("test-%s", m->name, 0, 0);
-	d->coordinator.host = text("%s", "here", 0, 0);
-	d->coordinator.endpoint = text("ipc://%s/c", s->dir, 0, 0);
+	d->job = text("test-%s", m->name);
+	d->coordinator.host = text("here");
+	d->coordinator.endpoint = text("ipc://%s/c", s->dir);
 	d->n_shards = s->shards;
 	d->shard = calloc(s->shards, sizeof *d->shard);
 	d->n_stages = s->stages;
@@ -54,24 +60,22 @@ static void deploy(const struct hps_model *m, const struct shape *s, struct hps_
 	if (!d->shard || !d->stage)
 		abort();
 	for (uint32_t i = 0; i < s->shards; i++) {
-		d->shard[i].host =
-			s->spread && i ? text("%s%u", "s", i, 0) : text("%s", "here", 0, 0);
-		d->shard[i].endpoint = text("ipc://%s/s%u", s->dir, i, 0);
+		d->shard[i].host = s->spread && i ? text("s%u", i) : text("here");
+		d->shard[i].endpoint = text("ipc://%s/s%u", s->dir, i);
 	}
 	for (uint32_t i = 0; i < s->stages; i++) {
 		struct hps_deployed_stage *st = &d->stage[i];
 
 		st->first = m->n_layers * i / s->stages;
 		st->last = m->n_layers * (i + 1) / s->stages - 1;
-		st->type = text("%s", "cpu", 0, 0);
+		st->type = text("cpu");
 		st->dense_sync = s->dense_sync;
 		st->n_replicas = s->replicas[i];
 		st->replica = calloc(st->n_replicas, sizeof *st->replica);
 		if (!st->replica)
 			abort();
 		for (uint32_t r = 0; r < st->n_replicas; r++) {
-			st->replica[r].host =
-				s->spread ? text("%s%u", "h", n++, 0) : text("%s", "here", 0, 0);
+			st->replica[r].host = s->spread ? text("h%u", n++) : text("here");
 			st->replica[r].endpoint = text("ipc://%s/r%u-%u", s->dir, i, r);
 		}
 	}
@@ -90,7 +94,7 @@ static int read_shape(int argc, char **argv, struct shape *s)
 			     .sync = strcmp(argv[7], "asp") ? HPS_BSP : HPS_ASP,
 			     .dense_sync = strcmp(argv[8], "ring") ? HPS_DENSE_PS : HPS_DENSE_RING,
 			     .spread = argc == 10 && !strcmp(argv[9], "spread") };
-	list = text("%s", argv[3], 0, 0);
+	list = text("%s", argv[3]);
 	for (word = strtok(list, ","); word && s->stages < MAX_STAGES; word = strtok(NULL, ","))
 		s->replicas[s->stages++] = (uint32_t)strtoul(word, NULL, 10);
 	free(list);
