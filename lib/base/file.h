@@ -12,7 +12,9 @@
 enum hps_status hps_file_read(const char *path, size_t max, struct hps_buf *b, struct hps_err *err);
 
 /* A file in the making: written to PATH.tmp.PID beside it, fsync()ed and renamed
- * by commit; discard removes it. Parent directories must exist. */
+ * by commit; discard removes it. Parent directories must exist. One writer a path in a
+ * process. A symbolic link is followed; a device or pipe is written in place. A failed
+ * create or commit leaves nothing to discard, a failed append does. */
 struct hps_file_new {
 	char *path, *tmp;
 	int fd;

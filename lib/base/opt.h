@@ -53,7 +53,15 @@ enum hps_opt_next { HPS_OPT_GO_ON, HPS_OPT_EXIT };
  * standard output and returns HPS_OPT_EXIT with *status 0; on a usage error prints
  * "NAME: what; try 'NAME -h'" to standard error, HPS_OPT_EXIT, *status HPS_USAGE.
  * --msgpack with a terminal as standard output is a usage error. Else HPS_OPT_GO_ON
- * with *operands = argv + optind and *n_operands. */
+ * with *operands = argv + optind and *n_operands. Of --json, --msgpack, --text, and of an
+ * option given twice, the last one holds. --seed takes 0 to 2^53. SIGPIPE is ignored from
+ * then on, so that a reader who left is an I/O error like any other.
+ *
+ * The usage line is, in this order: the letters of all options without argument, as
+ * "[-hqv]"; "[--json | --msgpack | --text]"; the table's other options in its order, by
+ * their letter if they have one ("[-t RATE]", "[--merge]", "[--limit TYPE=N]..." for a
+ * LIST); "[--seed N]"; the operands. -h takes effect where it stands. The man page's
+ * SYNOPSIS says the same: scripts/check-docs. */
 enum hps_opt_next hps_opt_parse(struct hps_cmd *cmd, int argc, char **argv, char ***operands,
 				int *n_operands, enum hps_status *status);
 

@@ -53,10 +53,10 @@ enum hps_status hps_doc_write(const struct hps_doc *d, enum hps_form form, struc
  * writer may chain them with || and report HPS_MEMORY once. */
 struct hps_doc *hps_doc_object(void);
 struct hps_doc *hps_doc_array(void);
-struct hps_doc *hps_doc_int(int64_t v);	  /* a string of digits beyond 2^53 */
-struct hps_doc *hps_doc_u64(uint64_t v);  /* likewise */
-struct hps_doc *hps_doc_double(double v); /* null if not finite */
-struct hps_doc *hps_doc_string(const char *s);
+struct hps_doc *hps_doc_int(int64_t v);	       /* a string of digits beyond 2^53 */
+struct hps_doc *hps_doc_u64(uint64_t v);       /* likewise */
+struct hps_doc *hps_doc_double(double v);      /* null if not finite */
+struct hps_doc *hps_doc_string(const char *s); /* bytes that are not UTF-8 become U+FFFD */
 struct hps_doc *hps_doc_bool(bool v);
 struct hps_doc *hps_doc_null(void);
 struct hps_doc *hps_doc_copy(const struct hps_doc *d); /* deep */
@@ -91,7 +91,9 @@ enum hps_status hps_at_expected(const struct hps_at *at, struct hps_err *err, co
 enum hps_status hps_at_error(const struct hps_at *at, struct hps_err *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Typed values. An absent one is an error. Integers accept 3, 3.0 and "3". */
+/* Typed values. An absent one is an error. Integers accept 3, 3.0 and "3", doubles any of
+ * these. Limits are told as "> 0" where min is 1 for integers, DBL_MIN for doubles; those of
+ * the type (INT64_MIN, -DBL_MAX, DBL_MAX, 2^53 and beyond) are not told. */
 enum hps_status hps_at_int(const struct hps_at *at, int64_t min, int64_t max, int64_t *out,
 			   struct hps_err *err);
 enum hps_status hps_at_u64(const struct hps_at *at, uint64_t min, uint64_t max, uint64_t *out,
@@ -105,10 +107,10 @@ enum hps_status hps_at_object(const struct hps_at *at, struct hps_err *err); /* 
 /* One of names[0..n), returned as its index; the message lists the names. */
 enum hps_status hps_at_choice(const struct hps_at *at, const char *const *names, size_t n, int *out,
 			      struct hps_err *err);
-/* Every member of the object must be one of names (NULL-terminated): a typo is named,
- * with the nearest name as hint. */
+/* It is an object, and every member is one of names (NULL-terminated): a typo is named, with
+ * the nearest name, or else the known ones, as hint. */
 enum hps_status hps_at_only(const struct hps_at *at, const char *const *names, struct hps_err *err);
-/* Member name i of an object, in order. */
+/* Member name i of an object, in order; NULL past the end. Takes time linear in i. */
 const char *hps_at_name(const struct hps_at *at, size_t i);
 
 #endif
