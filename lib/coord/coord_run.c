@@ -2,7 +2,6 @@
  * evaluation coord_eval.c's. */
 #include "coord/coord_int.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
