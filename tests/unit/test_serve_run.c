@@ -735,7 +735,7 @@ static void a_silent_worker_is_named(void **state)
 	struct ps_case_opts o = opts_of(1);
 	struct worker w;
 	struct ps_case c;
-	struct server s = { .c = &c, .o = { .timeout_s = 30, .dead_after_s = 0.5 } };
+	struct server s = { .c = &c, .o = { .timeout_s = 30, .dead_after_s = 1 } };
 	int status = 0;
 	pid_t pid;
 
@@ -755,7 +755,7 @@ static void a_silent_worker_is_named(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(server_end(&s), HPS_NET);
-	assert_said(&s, "work@here: silent for 0.5 s");
+	assert_said(&s, "work@here: silent for 1 s");
 	ps_case_release(&c);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/rng.h"
 #include "child.h"
 #include "ps_case.h"
@@ -552,6 +553,55 @@ static void other_optimizers_are_refused(void **state)
 	shards_release(&s);
 }
 
+/* --- memory --- */
+
+static void every_failed_allocation_is_survived(void **state)
+{
+	enum hps_status st = HPS_MEMORY;
+	struct shards s;
+	unsigned long n;
+
+	shards_init(&s, two);
+	fill(&s, 0);
+	must_save(&s, "here", 1);
+	for (n = 1; st != HPS_OK; n++) {
+		hps_mem_fail_at(n);
+		st = save_as(&s, "here", 2, NULL);
+		hps_mem_fail_at(0);
+		assert_true(st == HPS_OK || st == HPS_MEMORY);
+		assert_int_equal(saves_of("here"), 1);
+	}
+	assert_true(n > 4);
+	st = HPS_MEMORY;
+	for (n = 1; st != HPS_OK; n++) {
+		struct hps_state found;
+		struct hps_doc *d = NULL;
+		struct shards l;
+		bool there;
+		char dir[300];
+
+		shards_init(&l, two);
+		snprintf(dir, sizeof(dir), "%s/out", root);
+		hps_mem_fail_at(n);
+		st = hps_state_find(root, &found, &there, NULL);
+		if (st == HPS_OK) {
+			assert_true(there);
+			st = hps_state_load(&found, &l.c.job, l.shard, NULL);
+			if (st == HPS_OK)
+				st = hps_state_export(&found, &l.c.job, dir, &d, NULL);
+			hps_state_release(&found);
+		}
+		hps_mem_fail_at(0);
+		assert_true(st == HPS_OK || st == HPS_MEMORY);
+		if (st == HPS_OK)
+			assert_equal(&s, &l);
+		hps_doc_free(d);
+		shards_release(&l);
+	}
+	assert_true(n > 20);
+	shards_release(&s);
+}
+
 /* --- export --- */
 
 /* The parser that a reader of .npy has: magic, version, header length, a literal dict. */
@@ -632,6 +682,7 @@ int main(void)
 		IN_ROOT(damage_is_found_and_named),
 		IN_ROOT(another_models_state_is_refused),
 		IN_ROOT(other_optimizers_are_refused),
+		IN_ROOT(every_failed_allocation_is_survived),
 		IN_ROOT(a_save_is_exported),
 	};
 
