@@ -129,9 +129,10 @@ bool hps_search_more(struct hps_search *s);
 bool hps_search_halted(struct hps_search *s);
 /* Share of the budget that is gone, 0 .. 1: of evaluations or of seconds, whichever is more. */
 double hps_search_used(const struct hps_search *s);
-/* A lower bound for methods that have none of their own: the optimum where sums over stages (limits
- * of a type, work on shared cores, dense bytes through servers) are left out, or less where that
- * would take long. Counts no evaluations: it says how good a plan is, and helps to find none. */
+/* A lower bound for methods that have none of their own, once they are done: the optimum where sums
+ * over stages (limits of a type, work on shared cores, dense bytes through servers) are left out,
+ * or less where that would take long. No evaluation, past any budget: it takes milliseconds for
+ * two types and up to half a second for 64. Nothing is done where no plan is feasible. */
 enum hps_status hps_search_bound(struct hps_search *s, struct hps_err *err);
 /* A structure with `merge` on and equal neighbours is joined first: stage and *n change. */
 enum hps_status hps_search_try(struct hps_search *s, struct hps_span *stage, uint32_t *n,

@@ -10,12 +10,8 @@ enum hps_status hps_rival_start(struct hps_search *s, const struct hps_problem *
 {
 	enum hps_status rc = hps_search_init(s, p, HPS_RIVAL_EVALUATIONS, err);
 
-	if (rc)
-		return rc;
-	hps_rng_init(rng, p->seed, SEARCH_STREAM);
-	rc = hps_search_bound(s, err);
-	if (rc)
-		hps_search_release(s);
+	if (!rc)
+		hps_rng_init(rng, p->seed, SEARCH_STREAM);
 	return rc;
 }
 
@@ -27,6 +23,8 @@ bool hps_rival_more(struct hps_search *s)
 enum hps_status hps_rival_end(struct hps_search *s, enum hps_status rc, struct hps_solution *out,
 			      struct hps_err *err)
 {
+	if (!rc)
+		rc = hps_search_bound(s, err);
 	if (!rc)
 		return hps_search_finish(s, out, err);
 	hps_search_release(s);

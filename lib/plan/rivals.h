@@ -1,7 +1,7 @@
 /* The planners that learned search is compared with: each as good as its kind gets, all by
- * hps_search_try, so one evaluation is the same work for all. Each counts as rivals do in plan.h:
- * a budget in evaluations gives the same answer for the same seed, a stop gives the best so far
- * (at least one structure is always looked at), and the bound is hps_search_bound's.
+ * hps_search_try, so one evaluation is the same work for all. A budget in evaluations gives the
+ * same answer for the same seed, a stop gives the best so far (at least one structure is always
+ * looked at), and the bound is hps_search_bound's.
  *
  *   greedy   layer by layer in model order, each where it costs least so far (greedy.c)
  *   genetic  crossover at stage boundaries, mutation by moves, the best survive (genetic.c)
@@ -34,12 +34,12 @@ enum hps_status hps_plan_auto(const struct hps_problem *p, const char *arg,
 
 /* --- what they share --- */
 
-/* Search and chance from the problem, and a lower bound. After a failure nothing is held. */
+/* Search and chance from the problem. After a failure nothing is held. */
 enum hps_status hps_rival_start(struct hps_search *s, const struct hps_problem *p,
 				struct hps_rng *rng, struct hps_err *err);
 /* hps_search_more, and true until something was looked at. */
 bool hps_rival_more(struct hps_search *s);
-/* hps_search_finish, or release where rc says that the search failed. */
+/* hps_search_bound and hps_search_finish, or release where rc says that the search failed. */
 enum hps_status hps_rival_end(struct hps_search *s, enum hps_status rc, struct hps_solution *out,
 			      struct hps_err *err);
 /* log(graded): what surrogate and temperature work on, so that prices of any size will do. */
