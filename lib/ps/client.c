@@ -6,50 +6,6 @@
 
 #include "base/mem.h"
 
-/* A request that waits for answers: of shard i, seq[i] while open[i]. */
-struct wait {
-	uint64_t *seq;
-	bool *open;
-	uint32_t n_open;
-	uint64_t step;
-	uint32_t flags;
-};
-
-struct pull {
-	struct pull *next;
-	struct wait wait;
-	uint32_t epoch, mb;
-	float **to;	 /* where each value goes: shard by shard, as the keys were sent */
-	uint32_t *first; /* n_shards: of to */
-	uint32_t *n_of;	 /* n_shards * n_tables: keys asked */
-	struct split_again *again; /* copies to make when all is in; value: to */
-	float **again_from;
-	uint32_t n_again;
-	size_t cap_to, cap_again, cap_from;
-};
-
-struct part { /* what a shard holds of the stage's parameters; offset from the stage's first */
-	uint64_t offset, n;
-};
-
-struct hps_ps_client {
-	const struct hps_job *job;
-	struct hps_head head; /* src, job, incarnation of every request */
-	uint32_t stage, n_shards, n_tables;
-	bool bsp;
-	uint32_t *dim;
-	uint64_t *seq; /* n_shards: requests sent */
-	struct split split;
-	struct pull *pull, **pull_end, *spare;
-
-	struct part *part;
-	uint64_t n_floats;
-	size_t n_vectors; /* of optimizer state */
-	struct wait dense, flush;
-	float *params, *state;
-	uint64_t updates;
-};
-
 /* --- life --- */
 
 static enum hps_status wait_init(struct wait *w, uint32_t n_shards, struct hps_err *err)
@@ -91,7 +47,7 @@ enum hps_status hps_ps_client_new(const struct hps_job *job, const struct hps_gr
 	c->seq = hps_calloc(c->n_shards, sizeof(*c->seq), err);
 	c->part = hps_calloc(c->n_shards, sizeof(*c->part), err);
 	if (!c->dim || !c->seq || !c->part ||
-	    split_init(&c->split, c->n_shards, c->n_tables, err) != HPS_OK ||
+	    hps_split_init(&c->split, c->n_shards, c->n_tables, err) != HPS_OK ||
 	    wait_init(&c->dense, c->n_shards, err) != HPS_OK ||
 	    wait_init(&c->flush, c->n_shards, err) != HPS_OK) {
 		hps_ps_client_free(c);
@@ -136,7 +92,7 @@ void hps_ps_client_free(struct hps_ps_client *c)
 		return;
 	pulls_free(c->pull);
 	pulls_free(c->spare);
-	split_release(&c->split);
+	hps_split_release(&c->split);
 	wait_release(&c->dense);
 	wait_release(&c->flush);
 	free(c->dim);
@@ -275,7 +231,7 @@ static enum hps_status pull_put(struct hps_ps_client *c, struct pull *p, struct 
 		m.head.step = p->wait.step;
 		m.head.mb = p->mb;
 		m.head.flags = p->wait.flags;
-		if (split_dir(&c->split, j, &m, err) != HPS_OK ||
+		if (hps_split_dir(&c->split, j, &m, err) != HPS_OK ||
 		    !new_frame(&m, (uint64_t)c->split.keys_of[j] * sizeof(uint64_t), err)) {
 			hps_msg_release(&m);
 			return HPS_MEMORY;
@@ -292,7 +248,7 @@ enum hps_status hps_ps_pull(struct hps_ps_client *c, uint32_t epoch, uint64_t st
 			    uint32_t flags, const struct hps_ps_rows *rows, uint32_t n,
 			    struct hps_outbox *out, struct hps_err *err)
 {
-	enum hps_status st = split_make(&c->split, rows, n, err);
+	enum hps_status st = hps_split_make(&c->split, rows, n, err);
 	struct pull *p = st == HPS_OK ? pull_new(c, err) : NULL;
 	size_t before = out->n;
 
@@ -348,7 +304,7 @@ enum hps_status hps_ps_push(struct hps_ps_client *c, uint32_t epoch, uint64_t st
 			    uint32_t count, const struct hps_ps_rows *rows, uint32_t n,
 			    struct hps_outbox *out, struct hps_err *err)
 {
-	enum hps_status st = split_make(&c->split, rows, n, err);
+	enum hps_status st = hps_split_make(&c->split, rows, n, err);
 	size_t before = out->n;
 	struct split *s = &c->split;
 
@@ -362,7 +318,7 @@ enum hps_status hps_ps_push(struct hps_ps_client *c, uint32_t epoch, uint64_t st
 		m.head.step = step;
 		m.head.mb = mb;
 		m.head.count = count;
-		if (split_dir(s, j, &m, err) != HPS_OK ||
+		if (hps_split_dir(s, j, &m, err) != HPS_OK ||
 		    !new_frame(&m, (uint64_t)s->keys_of[j] * sizeof(uint64_t), err) ||
 		    !new_frame(&m, s->floats_of[j] * sizeof(float), err)) {
 			hps_msg_release(&m);
@@ -486,165 +442,4 @@ enum hps_status hps_ps_flush(struct hps_ps_client *c, uint64_t step, struct hps_
 	if (st != HPS_OK)
 		c->flush.n_open = 0;
 	return take_back(out, before, st);
-}
-
-/* --- answers --- */
-
-/* Is it what w waits for from this shard? */
-static bool awaited(const struct wait *w, uint32_t shard, const struct hps_head *h)
-{
-	return w->n_open && w->open[shard] && w->seq[shard] == h->seq && w->step == h->step &&
-	       w->flags == h->flags;
-}
-
-static bool all_in(struct wait *w, uint32_t shard)
-{
-	w->open[shard] = false;
-	return --w->n_open == 0;
-}
-
-static enum hps_status not_asked(uint32_t shard, struct hps_err *err)
-{
-	return hps_err_set(err, HPS_NET, "shard %u: an answer with other rows than asked", shard);
-}
-
-static enum hps_status check_rows(const struct hps_ps_client *c, const struct pull *p,
-				  uint32_t shard, const struct hps_msg *m, struct hps_err *err)
-{
-	const uint32_t *n_of = p->n_of + (size_t)shard * c->n_tables;
-	enum hps_status st = hps_dir_check(m, c->dim, c->n_tables, err);
-	uint32_t e = 0;
-
-	if (st != HPS_OK) {
-		hps_err_at(err, "shard %u", shard);
-		return st;
-	}
-	for (uint32_t t = 0; t < c->n_tables; t++) {
-		if (!n_of[t])
-			continue;
-		if (e == hps_dir_count(m) || hps_dir_entry(m, e).table != t ||
-		    hps_dir_entry(m, e).n != n_of[t])
-			return not_asked(shard, err);
-		e++;
-	}
-	return e == hps_dir_count(m) ? HPS_OK : not_asked(shard, err);
-}
-
-static enum hps_status take_rows(struct hps_ps_client *c, struct hps_msg *m, uint32_t shard,
-				 struct hps_ps_event *ev, struct hps_err *err)
-{
-	struct pull **at = &c->pull, *p;
-	const char *value = m->n_frames > 1 ? m->frame[1].data : NULL;
-	enum hps_status st;
-	float **to;
-
-	while (*at && !awaited(&(*at)->wait, shard, &m->head))
-		at = &(*at)->next;
-	p = *at;
-	if (!p)
-		return HPS_OK;
-	st = check_rows(c, p, shard, m, err);
-	if (st != HPS_OK)
-		return st;
-	to = p->to + p->first[shard];
-	for (uint32_t t = 0; t < c->n_tables; t++) {
-		size_t bytes = c->dim[t] * sizeof(float);
-
-		for (uint32_t i = 0; i < p->n_of[(size_t)shard * c->n_tables + t]; i++) {
-			memcpy(*to++, value, bytes);
-			value += bytes;
-		}
-	}
-	if (!all_in(&p->wait, shard))
-		return HPS_OK;
-	for (uint32_t a = 0; a < p->n_again; a++)
-		memcpy(p->again[a].value, p->again_from[a], p->again[a].dim * sizeof(float));
-	*ev = (struct hps_ps_event){ .kind = HPS_PS_ROWS,
-				     .epoch = p->epoch,
-				     .mb = p->mb,
-				     .flags = p->wait.flags,
-				     .step = p->wait.step };
-	*at = p->next;
-	if (!*at)
-		c->pull_end = at;
-	p->next = c->spare;
-	c->spare = p;
-	return HPS_OK;
-}
-
-static enum hps_status take_dense(struct hps_ps_client *c, struct hps_msg *m, uint32_t shard,
-				  struct hps_ps_event *ev, struct hps_err *err)
-{
-	const struct part *p = &c->part[shard];
-	bool with_state = c->dense.flags & HPS_FLAG_STATE;
-	size_t vectors = with_state ? c->n_vectors : 0;
-
-	if (!awaited(&c->dense, shard, &m->head))
-		return HPS_OK;
-	if (m->n_frames != (with_state ? 2u : 1u) || m->frame[0].len != p->n * sizeof(float) ||
-	    (with_state && m->frame[1].len != vectors * p->n * sizeof(float)))
-		return hps_err_set(err, HPS_NET, "shard %u: expected %llu dense parameters", shard,
-				   (unsigned long long)p->n);
-	memcpy(c->params + p->offset, m->frame[0].data, p->n * sizeof(float));
-	for (size_t v = 0; v < vectors; v++)
-		memcpy(c->state + v * c->n_floats + p->offset,
-		       (const char *)m->frame[1].data + v * p->n * sizeof(float),
-		       p->n * sizeof(float));
-	if (m->head.aux > c->updates)
-		c->updates = m->head.aux;
-	if (all_in(&c->dense, shard))
-		*ev = (struct hps_ps_event){ .kind = HPS_PS_DENSE,
-					     .flags = c->dense.flags,
-					     .step = c->dense.step,
-					     .updates = c->updates };
-	return HPS_OK;
-}
-
-static enum hps_status take_flushed(struct hps_ps_client *c, struct hps_msg *m, uint32_t shard,
-				    struct hps_ps_event *ev)
-{
-	if (awaited(&c->flush, shard, &m->head) && all_in(&c->flush, shard))
-		*ev = (struct hps_ps_event){ .kind = HPS_PS_FLUSHED, .step = c->flush.step };
-	return HPS_OK;
-}
-
-enum hps_status hps_ps_message(struct hps_ps_client *c, struct hps_msg *m, struct hps_ps_event *ev,
-			       struct hps_err *err)
-{
-	uint32_t shard = m->head.src - hps_node_of_shard(&c->job->deployment, 0);
-	enum hps_status st;
-
-	*ev = (struct hps_ps_event){ HPS_PS_NONE };
-	if (shard >= c->n_shards)
-		st = hps_err_set(err, HPS_NET, "node %u is no shard", m->head.src);
-	else if (m->head.type == HPS_MSG_ROWS)
-		st = take_rows(c, m, shard, ev, err);
-	else if (m->head.type == HPS_MSG_DENSE)
-		st = take_dense(c, m, shard, ev, err);
-	else if (m->head.type == HPS_MSG_FLUSHED)
-		st = take_flushed(c, m, shard, ev);
-	else
-		st = hps_err_set(err, HPS_NET, "shard %u: %s is not an answer", shard,
-				 hps_msg_name(m->head.type));
-	hps_msg_release(m);
-	return st;
-}
-
-static uint32_t first_open(const struct wait *w, uint32_t n_shards)
-{
-	for (uint32_t j = 0; w->n_open && j < n_shards; j++)
-		if (w->open[j])
-			return j;
-	return UINT32_MAX;
-}
-
-uint32_t hps_ps_waits_for(const struct hps_ps_client *c)
-{
-	uint32_t s = UINT32_MAX;
-
-	for (const struct pull *p = c->pull; p && s == UINT32_MAX; p = p->next)
-		s = first_open(&p->wait, c->n_shards);
-	if (s == UINT32_MAX)
-		s = first_open(&c->dense, c->n_shards);
-	return s == UINT32_MAX ? first_open(&c->flush, c->n_shards) : s;
 }

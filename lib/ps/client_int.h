@@ -1,5 +1,5 @@
-/* What the files of a client share: requests and answers (client.c), which key goes where
- * (client_split.c). */
+/* What the files of a client share: requests (client.c), answers (client_take.c), which key goes
+ * where (client_split.c). */
 #ifndef HPS_PS_CLIENT_INT_H
 #define HPS_PS_CLIENT_INT_H
 
@@ -52,13 +52,59 @@ struct split {
 	size_t cap_keys, cap_again, cap_groups, cap_order, cap_slots;
 };
 
-enum hps_status split_init(struct split *s, uint32_t n_shards, uint32_t n_tables,
-			   struct hps_err *err);
-void split_release(struct split *s);
-enum hps_status split_make(struct split *s, const struct hps_ps_rows *rows, uint32_t n,
-			   struct hps_err *err);
+enum hps_status hps_split_init(struct split *s, uint32_t n_shards, uint32_t n_tables,
+			       struct hps_err *err);
+void hps_split_release(struct split *s);
+enum hps_status hps_split_make(struct split *s, const struct hps_ps_rows *rows, uint32_t n,
+			       struct hps_err *err);
 /* Append a shard's directory to m. */
-enum hps_status split_dir(const struct split *s, uint32_t shard, struct hps_msg *m,
-			  struct hps_err *err);
+enum hps_status hps_split_dir(const struct split *s, uint32_t shard, struct hps_msg *m,
+			      struct hps_err *err);
+
+/* --- the client --- */
+
+/* A request that waits for answers: of shard i, seq[i] while open[i]. */
+struct wait {
+	uint64_t *seq;
+	bool *open;
+	uint32_t n_open;
+	uint64_t step;
+	uint32_t flags;
+};
+
+struct pull {
+	struct pull *next;
+	struct wait wait;
+	uint32_t epoch, mb;
+	float **to;	 /* where each value goes: shard by shard, as the keys were sent */
+	uint32_t *first; /* n_shards: of to */
+	uint32_t *n_of;	 /* n_shards * n_tables: keys asked */
+	struct split_again *again; /* copies to make when all is in; value: to */
+	float **again_from;
+	uint32_t n_again;
+	size_t cap_to, cap_again, cap_from;
+};
+
+struct part { /* what a shard holds of the stage's parameters; offset from the stage's first */
+	uint64_t offset, n;
+};
+
+struct hps_ps_client {
+	const struct hps_job *job;
+	struct hps_head head; /* src, job, incarnation of every request */
+	uint32_t stage, n_shards, n_tables;
+	bool bsp;
+	uint32_t *dim;
+	uint64_t *seq; /* n_shards: requests sent */
+	struct split split;
+	struct pull *pull, **pull_end, *spare;
+
+	struct part *part;
+	uint64_t n_floats;
+	size_t n_vectors; /* of optimizer state */
+	struct wait dense, flush;
+	float *params, *state;
+	uint64_t updates;
+};
 
 #endif

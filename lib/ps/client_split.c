@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-enum hps_status split_init(struct split *s, uint32_t n_shards, uint32_t n_tables,
-			   struct hps_err *err)
+enum hps_status hps_split_init(struct split *s, uint32_t n_shards, uint32_t n_tables,
+			       struct hps_err *err)
 {
 	s->n_shards = n_shards;
 	s->n_tables = n_tables;
@@ -24,7 +24,7 @@ enum hps_status split_init(struct split *s, uint32_t n_shards, uint32_t n_tables
 		       : HPS_MEMORY;
 }
 
-void split_release(struct split *s)
+void hps_split_release(struct split *s)
 {
 	free(s->key);
 	free(s->again);
@@ -168,8 +168,8 @@ static void count_keys(struct split *s)
 		}
 }
 
-enum hps_status split_make(struct split *s, const struct hps_ps_rows *rows, uint32_t n,
-			   struct hps_err *err)
+enum hps_status hps_split_make(struct split *s, const struct hps_ps_rows *rows, uint32_t n,
+			       struct hps_err *err)
 {
 	size_t keys = 0, groups = s->cap_groups;
 	enum hps_status st;
@@ -207,8 +207,8 @@ enum hps_status split_make(struct split *s, const struct hps_ps_rows *rows, uint
 	return st;
 }
 
-enum hps_status split_dir(const struct split *s, uint32_t shard, struct hps_msg *m,
-			  struct hps_err *err)
+enum hps_status hps_split_dir(const struct split *s, uint32_t shard, struct hps_msg *m,
+			      struct hps_err *err)
 {
 	struct hps_dir_entry *dir = hps_calloc(s->n_groups, sizeof(*dir), err);
 	size_t n = 0;

@@ -73,7 +73,7 @@ static enum hps_status make_parts(struct hps_shard *s, const struct hps_graph *g
 		s->part_of[i] = n ? s->n_dense : UINT32_MAX;
 		if (!n)
 			continue;
-		st = shard_dense_init(&s->dense[s->n_dense++], s->job, g, i, first, n, err);
+		st = hps_shard_dense_init(&s->dense[s->n_dense++], s->job, g, i, first, n, err);
 		if (st != HPS_OK)
 			return st;
 	}
@@ -92,7 +92,7 @@ enum hps_status hps_shard_new(const struct hps_job *job, const struct hps_graph 
 	s->id = hps_deployment_id(&job->deployment);
 	s->node = hps_node_of_shard(&job->deployment, shard);
 	s->bsp = job->deployment.sync == HPS_BSP;
-	st = shard_rows_init(&s->rows, job, shard, err);
+	st = hps_shard_rows_init(&s->rows, job, shard, err);
 	if (st == HPS_OK)
 		st = make_peers(s, err);
 	if (st == HPS_OK)
@@ -111,10 +111,10 @@ void hps_shard_free(struct hps_shard *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; i < s->n_dense; i++)
-		shard_dense_release(&s->dense[i]);
+		hps_shard_dense_release(&s->dense[i]);
 	for (size_t i = 0; i < s->n_parked; i++)
 		hps_msg_release(&s->parked[i]);
-	shard_rows_release(&s->rows);
+	hps_shard_rows_release(&s->rows);
 	free(s->dense);
 	free(s->part_of);
 	free(s->parked);
@@ -240,11 +240,12 @@ static enum hps_status answer(struct hps_shard *s, struct hps_msg *m, struct hps
 	switch (m->head.type) {
 	case HPS_MSG_PULL:
 		a.head.type = HPS_MSG_ROWS;
-		st = shard_rows_answer(&s->rows, m, &a, err);
+		st = hps_shard_rows_answer(&s->rows, m, &a, err);
 		break;
 	case HPS_MSG_DENSE_PULL:
 		a.head.type = HPS_MSG_DENSE;
-		st = shard_dense_answer(&s->dense[s->part_of[m->head.arg]], m->head.flags, &a, err);
+		st = hps_shard_dense_answer(&s->dense[s->part_of[m->head.arg]], m->head.flags, &a,
+					    err);
 		break;
 	default:
 		a.head.type = HPS_MSG_FLUSHED;
@@ -389,7 +390,7 @@ static enum hps_status handle_request(struct hps_shard *s, struct peer *p, struc
 		if (st != HPS_OK)
 			return st;
 		keys = m->frame[1].len / sizeof(uint64_t);
-		st = shard_rows_push(&s->rows, m, p->stage, updated, err);
+		st = hps_shard_rows_push(&s->rows, m, p->stage, updated, err);
 		if (st == HPS_OK) {
 			s->stats.pushes++;
 			s->stats.rows_pushed += keys;
@@ -399,10 +400,10 @@ static enum hps_status handle_request(struct hps_shard *s, struct peer *p, struc
 		return st;
 	case HPS_MSG_DENSE_PUSH:
 		st = find_part(s, p, m, &d, err);
-		return st == HPS_OK ? shard_dense_push(d, m, p->replica, updated, err) : st;
+		return st == HPS_OK ? hps_shard_dense_push(d, m, p->replica, updated, err) : st;
 	case HPS_MSG_DENSE_SET:
 		st = find_part(s, p, m, &d, err);
-		return st == HPS_OK ? shard_dense_set(d, m, err) : st;
+		return st == HPS_OK ? hps_shard_dense_set(d, m, err) : st;
 	default:
 		return hps_err_set(err, HPS_NET, "%s: not a request to a shard",
 				   hps_msg_name(m->head.type));
@@ -479,6 +480,6 @@ enum hps_status hps_shard_put_dense(struct hps_shard *s, uint64_t first, uint64_
 	enum hps_status st = HPS_OK;
 
 	for (uint32_t i = 0; i < s->n_dense && st == HPS_OK; i++)
-		st = shard_dense_put(&s->dense[i], first, n, param, state, updates, err);
+		st = hps_shard_dense_put(&s->dense[i], first, n, param, state, updates, err);
 	return st;
 }

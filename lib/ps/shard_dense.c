@@ -62,9 +62,9 @@ static enum hps_status make_writable(struct shard_dense *d, struct hps_err *err)
 
 /* --- life --- */
 
-enum hps_status shard_dense_init(struct shard_dense *d, const struct hps_job *job,
-				 const struct hps_graph *g, uint32_t stage, uint64_t first,
-				 uint64_t n, struct hps_err *err)
+enum hps_status hps_shard_dense_init(struct shard_dense *d, const struct hps_job *job,
+				     const struct hps_graph *g, uint32_t stage, uint64_t first,
+				     uint64_t n, struct hps_err *err)
 {
 	const struct hps_deployed_stage *s = &job->deployment.stage[stage];
 
@@ -86,7 +86,7 @@ enum hps_status shard_dense_init(struct shard_dense *d, const struct hps_job *jo
 	return HPS_OK;
 }
 
-void shard_dense_release(struct shard_dense *d)
+void hps_shard_dense_release(struct shard_dense *d)
 {
 	for (size_t i = 0; d->due && i < (size_t)d->n_replicas * HPS_PS_AHEAD; i++)
 		hps_msg_release(&d->due[i]);
@@ -97,8 +97,8 @@ void shard_dense_release(struct shard_dense *d)
 
 /* --- pull and set --- */
 
-enum hps_status shard_dense_answer(struct shard_dense *d, uint32_t flags, struct hps_msg *answer,
-				   struct hps_err *err)
+enum hps_status hps_shard_dense_answer(struct shard_dense *d, uint32_t flags,
+				       struct hps_msg *answer, struct hps_err *err)
 {
 	answer->head.aux = d->updates;
 	atomic_fetch_add_explicit(&d->buf->refs, 1, memory_order_relaxed);
@@ -109,7 +109,7 @@ enum hps_status shard_dense_answer(struct shard_dense *d, uint32_t flags, struct
 	return hps_msg_copy(answer, d->state, d->n_state * sizeof(float), err);
 }
 
-enum hps_status shard_dense_set(struct shard_dense *d, struct hps_msg *m, struct hps_err *err)
+enum hps_status hps_shard_dense_set(struct shard_dense *d, struct hps_msg *m, struct hps_err *err)
 {
 	if (m->n_frames != 2 || m->frame[0].len != d->n * sizeof(float) ||
 	    m->frame[1].len != d->n_state * sizeof(float))
@@ -126,9 +126,9 @@ enum hps_status shard_dense_set(struct shard_dense *d, struct hps_msg *m, struct
 	return HPS_OK;
 }
 
-enum hps_status shard_dense_put(struct shard_dense *d, uint64_t first, uint64_t n,
-				const float *param, const float *state, uint64_t updates,
-				struct hps_err *err)
+enum hps_status hps_shard_dense_put(struct shard_dense *d, uint64_t first, uint64_t n,
+				    const float *param, const float *state, uint64_t updates,
+				    struct hps_err *err)
 {
 	uint64_t begin = first > d->first ? first : d->first;
 	uint64_t end = first + n < d->first + d->n ? first + n : d->first + d->n;
@@ -214,8 +214,8 @@ static enum hps_status check_push(const struct shard_dense *d, const struct hps_
 	return HPS_OK;
 }
 
-enum hps_status shard_dense_push(struct shard_dense *d, struct hps_msg *m, uint32_t replica,
-				 bool *updated, struct hps_err *err)
+enum hps_status hps_shard_dense_push(struct shard_dense *d, struct hps_msg *m, uint32_t replica,
+				     bool *updated, struct hps_err *err)
 {
 	uint32_t lane = (uint32_t)(m->head.step % HPS_PS_AHEAD);
 	enum hps_status st = check_push(d, m, err);

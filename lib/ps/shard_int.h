@@ -46,16 +46,16 @@ struct shard_rows {
 	struct rows_cursor *cursor; /* n_due */
 };
 
-enum hps_status shard_rows_init(struct shard_rows *r, const struct hps_job *job, uint32_t shard,
-				struct hps_err *err);
-void shard_rows_release(struct shard_rows *r);
+enum hps_status hps_shard_rows_init(struct shard_rows *r, const struct hps_job *job, uint32_t shard,
+				    struct hps_err *err);
+void hps_shard_rows_release(struct shard_rows *r);
 /* Turn a checked PULL into its ROWS answer: *answer gets frames; m loses its directory. */
-enum hps_status shard_rows_answer(struct shard_rows *r, struct hps_msg *m, struct hps_msg *answer,
-				  struct hps_err *err);
+enum hps_status hps_shard_rows_answer(struct shard_rows *r, struct hps_msg *m,
+				      struct hps_msg *answer, struct hps_err *err);
 /* A checked PUSH of the replica's stage, kept or applied; m is empty then. *updated: tables
  * changed. */
-enum hps_status shard_rows_push(struct shard_rows *r, struct hps_msg *m, uint32_t stage,
-				bool *updated, struct hps_err *err);
+enum hps_status hps_shard_rows_push(struct shard_rows *r, struct hps_msg *m, uint32_t stage,
+				    bool *updated, struct hps_err *err);
 
 /* --- dense parameters --- */
 
@@ -78,18 +78,18 @@ struct shard_dense {
 	uint32_t n_here[HPS_PS_AHEAD];
 };
 
-enum hps_status shard_dense_init(struct shard_dense *d, const struct hps_job *job,
-				 const struct hps_graph *g, uint32_t stage, uint64_t first,
-				 uint64_t n, struct hps_err *err);
-void shard_dense_release(struct shard_dense *d);
-enum hps_status shard_dense_answer(struct shard_dense *d, uint32_t flags, struct hps_msg *answer,
-				   struct hps_err *err);
-enum hps_status shard_dense_push(struct shard_dense *d, struct hps_msg *m, uint32_t replica,
-				 bool *updated, struct hps_err *err);
-enum hps_status shard_dense_set(struct shard_dense *d, struct hps_msg *m, struct hps_err *err);
+enum hps_status hps_shard_dense_init(struct shard_dense *d, const struct hps_job *job,
+				     const struct hps_graph *g, uint32_t stage, uint64_t first,
+				     uint64_t n, struct hps_err *err);
+void hps_shard_dense_release(struct shard_dense *d);
+enum hps_status hps_shard_dense_answer(struct shard_dense *d, uint32_t flags,
+				       struct hps_msg *answer, struct hps_err *err);
+enum hps_status hps_shard_dense_push(struct shard_dense *d, struct hps_msg *m, uint32_t replica,
+				     bool *updated, struct hps_err *err);
+enum hps_status hps_shard_dense_set(struct shard_dense *d, struct hps_msg *m, struct hps_err *err);
 /* As hps_shard_put_dense: the part of [first, first + n) held here. */
-enum hps_status shard_dense_put(struct shard_dense *d, uint64_t first, uint64_t n,
-				const float *param, const float *state, uint64_t updates,
-				struct hps_err *err);
+enum hps_status hps_shard_dense_put(struct shard_dense *d, uint64_t first, uint64_t n,
+				    const float *param, const float *state, uint64_t updates,
+				    struct hps_err *err);
 
 #endif

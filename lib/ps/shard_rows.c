@@ -100,8 +100,8 @@ static enum hps_status make_turns(struct shard_rows *r, const struct hps_job *jo
 	return HPS_OK;
 }
 
-enum hps_status shard_rows_init(struct shard_rows *r, const struct hps_job *job, uint32_t shard,
-				struct hps_err *err)
+enum hps_status hps_shard_rows_init(struct shard_rows *r, const struct hps_job *job, uint32_t shard,
+				    struct hps_err *err)
 {
 	const struct hps_model *m = &job->model;
 	enum hps_status st = HPS_OK;
@@ -121,7 +121,7 @@ enum hps_status shard_rows_init(struct shard_rows *r, const struct hps_job *job,
 	return st == HPS_OK ? make_turns(r, job, err) : st;
 }
 
-void shard_rows_release(struct shard_rows *r)
+void hps_shard_rows_release(struct shard_rows *r)
 {
 	for (uint32_t t = 0; r->table && t < r->n_tables; t++)
 		hps_table_free(r->table[t]);
@@ -141,8 +141,8 @@ void shard_rows_release(struct shard_rows *r)
 
 /* --- pull --- */
 
-enum hps_status shard_rows_answer(struct shard_rows *r, struct hps_msg *m, struct hps_msg *answer,
-				  struct hps_err *err)
+enum hps_status hps_shard_rows_answer(struct shard_rows *r, struct hps_msg *m,
+				      struct hps_msg *answer, struct hps_err *err)
 {
 	bool zeros = m->head.flags & HPS_FLAG_EVAL;
 	const uint64_t *key = hps_msg_array(m, 1, err);
@@ -367,8 +367,8 @@ static enum hps_status keep(struct shard_rows *r, struct hps_msg *m, uint32_t ra
 	return st;
 }
 
-enum hps_status shard_rows_push(struct shard_rows *r, struct hps_msg *m, uint32_t stage,
-				bool *updated, struct hps_err *err)
+enum hps_status hps_shard_rows_push(struct shard_rows *r, struct hps_msg *m, uint32_t stage,
+				    bool *updated, struct hps_err *err)
 {
 	uint32_t rank = r->stage_rank[stage];
 

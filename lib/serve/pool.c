@@ -228,9 +228,9 @@ static enum hps_status server_init(struct server *s, struct pool *p, uint32_t in
 	return st;
 }
 
-enum hps_status pool_new(const struct hps_job *job, struct hps_shard **shard,
-			 struct hps_net_ctx *ctx, uint64_t incarnation, struct hps_net *wake,
-			 struct pool **out, struct hps_err *err)
+enum hps_status hps_pool_new(const struct hps_job *job, struct hps_shard **shard,
+			     struct hps_net_ctx *ctx, uint64_t incarnation, struct hps_net *wake,
+			     struct pool **out, struct hps_err *err)
 {
 	struct pool *p = hps_calloc(1, sizeof(*p), err);
 	enum hps_status st = HPS_OK;
@@ -248,14 +248,14 @@ enum hps_status pool_new(const struct hps_job *job, struct hps_shard **shard,
 		if (shard[i])
 			st = server_init(&p->server[p->n++], p, i, shard[i], ctx, incarnation, err);
 	if (st != HPS_OK) {
-		pool_free(p);
+		hps_pool_free(p);
 		return st;
 	}
 	*out = p;
 	return HPS_OK;
 }
 
-enum hps_status pool_start(struct pool *p, struct hps_err *err)
+enum hps_status hps_pool_start(struct pool *p, struct hps_err *err)
 {
 	enum hps_status st = HPS_OK;
 
@@ -283,7 +283,7 @@ static void give_order(struct pool *p, enum order order)
 			hps_net_wake(p->server[i].net);
 }
 
-void pool_free(struct pool *p)
+void hps_pool_free(struct pool *p)
 {
 	if (!p)
 		return;
@@ -303,7 +303,7 @@ void pool_free(struct pool *p)
 	free(p);
 }
 
-void pool_save(struct pool *p, const struct hps_state_write *w)
+void hps_pool_save(struct pool *p, const struct hps_state_write *w)
 {
 	p->has_write = w != NULL;
 	if (w)
@@ -327,8 +327,8 @@ static void add_up(const struct pool *p, struct hps_coord_table *table, uint64_t
 	}
 }
 
-enum pool_event pool_poll(struct pool *p, struct hps_coord_table *table, uint64_t *step,
-			  struct hps_err *err)
+enum pool_event hps_pool_poll(struct pool *p, struct hps_coord_table *table, uint64_t *step,
+			      struct hps_err *err)
 {
 	enum pool_event ev = POOL_NOTHING;
 	uint32_t saved = 0;

@@ -31,6 +31,7 @@ struct hps_serve_opts {
  * host; the hint lists those it has. *host is borrowed from the job. */
 enum hps_status hps_serve_host(const struct hps_job *job, const char *asked, const char **host,
 			       struct hps_err *err);
+bool hps_serve_has_shards(const struct hps_job *job, const char *host);
 
 /* Serve until the last replica has left (keep: until a signal, or a run that fails: its shards may
  * be between two steps). A host without shards has nothing to do: HPS_OK at once. Polls hps_sig_caught: the first signal ends the run

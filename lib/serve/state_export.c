@@ -42,15 +42,15 @@ static enum hps_status read_model(struct exporting *x, const struct state_reader
 		return st;
 	x->has_model = true;
 	if (x->model.digest != r->head.digest || x->model.n_tables != r->head.n_tables)
-		return state_reader_bad(r, err, "the model is not the one that the head is of");
+		return hps_state_reader_bad(r, err, "the model is not the one that the head is of");
 	st = hps_graph_build(&x->model, &x->graph, err);
 	if (st != HPS_OK)
 		return st;
 	if (x->graph.n_floats != r->head.n_floats)
-		return state_reader_bad(r, err,
-					"expected %llu dense parameters, the head says %llu",
-					(unsigned long long)x->graph.n_floats,
-					(unsigned long long)r->head.n_floats);
+		return hps_state_reader_bad(r, err,
+					    "expected %llu dense parameters, the head says %llu",
+					    (unsigned long long)x->graph.n_floats,
+					    (unsigned long long)r->head.n_floats);
 	x->flat = hps_calloc(x->graph.n_floats, sizeof(*x->flat), err);
 	x->table = hps_calloc(x->model.n_tables, sizeof(*x->table), err);
 	return x->flat && x->table ? HPS_OK : HPS_MEMORY;
@@ -64,7 +64,7 @@ static enum hps_status take_rows(struct exporting *x, const struct state_reader 
 	size_t stride = STATE_ROW_HEAD + f->floats * sizeof(float);
 
 	if (b->a > b->bytes / stride || b->a * stride != b->bytes)
-		return state_reader_bad(r, err, "expected rows of %zu bytes", stride);
+		return hps_state_reader_bad(r, err, "expected rows of %zu bytes", stride);
 	f->rows += b->a;
 	for (uint64_t i = 0; i < b->a; i++) {
 		const char *p = r->body + i * stride;
@@ -91,21 +91,21 @@ static enum hps_status take_block(struct exporting *x, const struct state_reader
 	if (b->kind == STATE_MODEL)
 		return read_model(x, r, err);
 	if (!x->has_model || (b->kind != STATE_DENSE && b->table >= x->model.n_tables))
-		return state_reader_bad(r, err, "not the block expected here");
+		return hps_state_reader_bad(r, err, "not the block expected here");
 	if (b->kind == STATE_TABLE) {
 		if (b->b < x->model.table[b->table].dim || b->b > 3ull * HPS_MAX_COLS)
-			return state_reader_bad(r, err, "rows of %llu floats",
-						(unsigned long long)b->b);
+			return hps_state_reader_bad(r, err, "rows of %llu floats",
+						    (unsigned long long)b->b);
 		x->table[b->table].floats = b->b;
 		return HPS_OK;
 	}
 	if (b->kind == STATE_ROWS)
 		return x->table[b->table].floats
 			       ? take_rows(x, r, err)
-			       : state_reader_bad(r, err, "not the block expected here");
+			       : hps_state_reader_bad(r, err, "not the block expected here");
 	if (b->b > x->graph.n_floats || b->a > x->graph.n_floats - b->b ||
 	    b->bytes < b->b * sizeof(float))
-		return state_reader_bad(r, err, "parameters do not fit");
+		return hps_state_reader_bad(r, err, "parameters do not fit");
 	memcpy(x->flat + b->a, r->body, b->b * sizeof(float));
 	x->updates = b->c > x->updates ? b->c : x->updates;
 	return HPS_OK;
@@ -114,19 +114,19 @@ static enum hps_status take_block(struct exporting *x, const struct state_reader
 static enum hps_status read_file(struct exporting *x, const char *path, struct hps_err *err)
 {
 	struct state_reader r;
-	enum hps_status st = state_reader_open(&r, path, err);
+	enum hps_status st = hps_state_reader_open(&r, path, err);
 	bool end = false;
 
 	if (st != HPS_OK)
 		return st;
 	if (r.head.save != x->state->save || r.head.digest != x->state->digest)
-		st = state_reader_bad(&r, err, "the head is of another save");
+		st = hps_state_reader_bad(&r, err, "the head is of another save");
 	while (st == HPS_OK && !end) {
-		st = state_reader_next(&r, &end, err);
+		st = hps_state_reader_next(&r, &end, err);
 		if (st == HPS_OK && !end)
 			st = take_block(x, &r, err);
 	}
-	state_reader_close(&r);
+	hps_state_reader_close(&r);
 	return st;
 }
 

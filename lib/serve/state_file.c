@@ -25,8 +25,8 @@ static uint64_t block_sum(const struct state_block *b)
 
 /* --- writing --- */
 
-enum hps_status state_writer_open(struct state_writer *w, const char *path, struct state_head *h,
-				  struct hps_err *err)
+enum hps_status hps_state_writer_open(struct state_writer *w, const char *path,
+				      struct state_head *h, struct hps_err *err)
 {
 	enum hps_status st = hps_file_create(&w->file, path, 0666, err);
 
@@ -39,11 +39,12 @@ enum hps_status state_writer_open(struct state_writer *w, const char *path, stru
 	h->sum = head_sum(h);
 	st = hps_file_append(&w->file, h, sizeof(*h), err);
 	if (st != HPS_OK)
-		state_writer_discard(w);
+		hps_state_writer_discard(w);
 	return st;
 }
 
-enum hps_status state_writer_put(struct state_writer *w, struct state_block b, struct hps_err *err)
+enum hps_status hps_state_writer_put(struct state_writer *w, struct state_block b,
+				     struct hps_err *err)
 {
 	enum hps_status st;
 
@@ -58,20 +59,20 @@ enum hps_status state_writer_put(struct state_writer *w, struct state_block b, s
 	return st;
 }
 
-enum hps_status state_writer_close(struct state_writer *w, struct hps_err *err)
+enum hps_status hps_state_writer_close(struct state_writer *w, struct hps_err *err)
 {
 	struct state_block end = { .kind = STATE_END, .a = w->blocks };
-	enum hps_status st = state_writer_put(w, end, err);
+	enum hps_status st = hps_state_writer_put(w, end, err);
 
 	if (st != HPS_OK) {
-		state_writer_discard(w);
+		hps_state_writer_discard(w);
 		return st;
 	}
 	hps_buf_release(&w->body);
 	return hps_file_commit(&w->file, err);
 }
 
-void state_writer_discard(struct state_writer *w)
+void hps_state_writer_discard(struct state_writer *w)
 {
 	hps_buf_release(&w->body);
 	hps_file_discard(&w->file);
@@ -79,8 +80,8 @@ void state_writer_discard(struct state_writer *w)
 
 /* --- reading --- */
 
-enum hps_status state_reader_bad(const struct state_reader *r, struct hps_err *err, const char *fmt,
-				 ...)
+enum hps_status hps_state_reader_bad(const struct state_reader *r, struct hps_err *err,
+				     const char *fmt, ...)
 {
 	va_list ap;
 
@@ -111,14 +112,15 @@ static enum hps_status read_all(const struct state_reader *r, void *to, size_t n
 			return HPS_IO;
 		}
 		if (k == 0)
-			return state_reader_bad(r, err, "the file ends too early: it is damaged");
+			return hps_state_reader_bad(r, err,
+						    "the file ends too early: it is damaged");
 		p += k;
 		n -= (size_t)k;
 	}
 	return HPS_OK;
 }
 
-enum hps_status state_reader_open(struct state_reader *r, const char *path, struct hps_err *err)
+enum hps_status hps_state_reader_open(struct state_reader *r, const char *path, struct hps_err *err)
 {
 	struct state_head *h = &r->head;
 	enum hps_status st;
@@ -129,21 +131,21 @@ enum hps_status state_reader_open(struct state_reader *r, const char *path, stru
 	if (r->fd < 0 || fstat(r->fd, &file)) {
 		hps_err_errno(err, HPS_IO, "cannot open");
 		hps_err_at(err, "%s", path);
-		state_reader_close(r);
+		hps_state_reader_close(r);
 		return HPS_IO;
 	}
 	r->size = file.st_size > 0 ? (uint64_t)file.st_size : 0;
 	st = read_all(r, h, sizeof(*h), err);
 	if (st == HPS_OK && memcmp(h->magic, magic, sizeof(magic)) != 0)
-		st = state_reader_bad(r, err, "not a shard's state");
+		st = hps_state_reader_bad(r, err, "not a shard's state");
 	if (st == HPS_OK && h->version != STATE_VERSION)
-		st = state_reader_bad(r, err, "expected version %d of the format, got %u",
-				      STATE_VERSION, h->version);
+		st = hps_state_reader_bad(r, err, "expected version %d of the format, got %u",
+					  STATE_VERSION, h->version);
 	if (st == HPS_OK &&
 	    (h->sum != head_sum(h) || h->shard >= h->n_shards || h->n_tables > HPS_MAX_TABLES))
-		st = state_reader_bad(r, err, "the head is damaged");
+		st = hps_state_reader_bad(r, err, "the head is damaged");
 	if (st != HPS_OK)
-		state_reader_close(r);
+		hps_state_reader_close(r);
 	r->at = sizeof(*h);
 	return st;
 }
@@ -164,7 +166,8 @@ static enum hps_status read_body(struct state_reader *r, struct hps_err *err)
 	}
 	st = read_all(r, r->body, b->bytes, err);
 	if (st == HPS_OK && b->body_sum != hps_hash_bytes(r->body, b->bytes, 0))
-		st = state_reader_bad(r, err, "the checksum does not match: the file is damaged");
+		st = hps_state_reader_bad(r, err,
+					  "the checksum does not match: the file is damaged");
 	return st;
 }
 
@@ -173,14 +176,14 @@ static enum hps_status check_end(struct state_reader *r, struct hps_err *err)
 	char more;
 
 	if (r->block.a != r->blocks - 1)
-		return state_reader_bad(r, err, "expected the end after %llu blocks",
-					(unsigned long long)r->block.a);
+		return hps_state_reader_bad(r, err, "expected the end after %llu blocks",
+					    (unsigned long long)r->block.a);
 	if (read(r->fd, &more, 1) > 0)
-		return state_reader_bad(r, err, "bytes follow the end");
+		return hps_state_reader_bad(r, err, "bytes follow the end");
 	return HPS_OK;
 }
 
-enum hps_status state_reader_next(struct state_reader *r, bool *end, struct hps_err *err)
+enum hps_status hps_state_reader_next(struct state_reader *r, bool *end, struct hps_err *err)
 {
 	struct state_block *b = &r->block;
 	enum hps_status st;
@@ -193,7 +196,7 @@ enum hps_status state_reader_next(struct state_reader *r, bool *end, struct hps_
 	if (st != HPS_OK)
 		return st;
 	if (b->head_sum != block_sum(b) || b->bytes > STATE_BODY_MAX)
-		return state_reader_bad(r, err, "the block's head is damaged");
+		return hps_state_reader_bad(r, err, "the block's head is damaged");
 	st = read_body(r, err);
 	if (st != HPS_OK)
 		return st;
@@ -201,11 +204,11 @@ enum hps_status state_reader_next(struct state_reader *r, bool *end, struct hps_
 	if (*end)
 		return check_end(r, err);
 	if (b->kind < STATE_MODEL || b->kind > STATE_END)
-		return state_reader_bad(r, err, "unknown kind of block %u", b->kind);
+		return hps_state_reader_bad(r, err, "unknown kind of block %u", b->kind);
 	return HPS_OK;
 }
 
-void state_reader_close(struct state_reader *r)
+void hps_state_reader_close(struct state_reader *r)
 {
 	free(r->body);
 	r->body = NULL;

@@ -42,13 +42,14 @@ struct state_writer {
 	uint64_t blocks;
 };
 
-enum hps_status state_writer_open(struct state_writer *w, const char *path, struct state_head *h,
-				  struct hps_err *err);
+enum hps_status hps_state_writer_open(struct state_writer *w, const char *path,
+				      struct state_head *h, struct hps_err *err);
 /* Write the block with w->body as its body, and empty that. */
-enum hps_status state_writer_put(struct state_writer *w, struct state_block b, struct hps_err *err);
+enum hps_status hps_state_writer_put(struct state_writer *w, struct state_block b,
+				     struct hps_err *err);
 /* The END block, then to the disk. */
-enum hps_status state_writer_close(struct state_writer *w, struct hps_err *err);
-void state_writer_discard(struct state_writer *w);
+enum hps_status hps_state_writer_close(struct state_writer *w, struct hps_err *err);
+void hps_state_writer_discard(struct state_writer *w);
 
 /* --- reading --- */
 
@@ -64,12 +65,13 @@ struct state_reader {
 	size_t cap;
 };
 
-enum hps_status state_reader_open(struct state_reader *r, const char *path, struct hps_err *err);
+enum hps_status hps_state_reader_open(struct state_reader *r, const char *path,
+				      struct hps_err *err);
 /* The next block into r->block and r->body; *end after END, which must be the last. */
-enum hps_status state_reader_next(struct state_reader *r, bool *end, struct hps_err *err);
-void state_reader_close(struct state_reader *r);
+enum hps_status hps_state_reader_next(struct state_reader *r, bool *end, struct hps_err *err);
+void hps_state_reader_close(struct state_reader *r);
 /* "PATH: block 3 at byte 1234: ..."; returns HPS_BAD_INPUT. */
-enum hps_status state_reader_bad(const struct state_reader *r, struct hps_err *err, const char *fmt,
-				 ...) __attribute__((format(printf, 3, 4)));
+enum hps_status hps_state_reader_bad(const struct state_reader *r, struct hps_err *err,
+				     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -23,12 +23,12 @@ static enum hps_status check_model(const struct loading *l, const struct state_r
 	const struct hps_model *m = &l->job->model;
 
 	if (r->head.digest != m->digest)
-		return state_reader_bad(
+		return hps_state_reader_bad(
 			r, err, "of another model: digest %016llx, the job's has %016llx",
 			(unsigned long long)r->head.digest, (unsigned long long)m->digest);
 	if (r->head.save != l->state->save || r->head.n_tables != m->n_tables ||
 	    r->head.n_floats != l->state->n_floats)
-		return state_reader_bad(r, err, "the head is of another save");
+		return hps_state_reader_bad(r, err, "the head is of another save");
 	return HPS_OK;
 }
 
@@ -40,10 +40,10 @@ static enum hps_status check_optim(const struct state_reader *r, const char *wha
 	if (r->block.optim == kind)
 		return HPS_OK;
 	if (r->block.optim > HPS_ADAM)
-		return state_reader_bad(r, err, "unknown optimizer %u", r->block.optim);
-	st = state_reader_bad(r, err, "%s: saved with the optimizer %s, the job has %s", what,
-			      hps_optim_name((enum hps_optim_kind)r->block.optim),
-			      hps_optim_name(kind));
+		return hps_state_reader_bad(r, err, "unknown optimizer %u", r->block.optim);
+	st = hps_state_reader_bad(r, err, "%s: saved with the optimizer %s, the job has %s", what,
+				  hps_optim_name((enum hps_optim_kind)r->block.optim),
+				  hps_optim_name(kind));
 	hps_err_hint(err, "give the model the optimizer it was saved with");
 	return st;
 }
@@ -55,8 +55,8 @@ static enum hps_status check_table(const struct loading *l, const struct state_r
 	const struct hps_table_spec *spec;
 
 	if (b->table >= l->job->model.n_tables)
-		return state_reader_bad(r, err, "of table %u, the model has %u", b->table,
-					l->job->model.n_tables);
+		return hps_state_reader_bad(r, err, "of table %u, the model has %u", b->table,
+					    l->job->model.n_tables);
 	spec = &l->job->model.table[b->table];
 	return check_optim(r, spec->name, spec->optimizer.kind, err);
 }
@@ -75,30 +75,31 @@ static size_t row_floats(const struct loading *l, uint32_t t)
 static enum hps_status count_file(struct loading *l, const char *path, struct hps_err *err)
 {
 	struct state_reader r;
-	enum hps_status st = state_reader_open(&r, path, err);
+	enum hps_status st = hps_state_reader_open(&r, path, err);
 	bool end = false;
 
 	if (st != HPS_OK)
 		return st;
 	st = check_model(l, &r, err);
 	for (uint32_t t = 0; st == HPS_OK && t <= l->job->model.n_tables; t++) {
-		st = state_reader_next(&r, &end, err);
+		st = hps_state_reader_next(&r, &end, err);
 		if (st != HPS_OK)
 			break;
 		if (r.block.kind != (t ? STATE_TABLE : STATE_MODEL) ||
 		    (t && r.block.table != t - 1))
-			st = state_reader_bad(&r, err, "not the block expected here");
+			st = hps_state_reader_bad(&r, err, "not the block expected here");
 		else if (t && (st = check_table(l, &r, err)) == HPS_OK) {
 			if (r.block.b != row_floats(l, t - 1))
-				st = state_reader_bad(&r, err, "rows of %llu floats, expected %zu",
-						      (unsigned long long)r.block.b,
-						      row_floats(l, t - 1));
+				st = hps_state_reader_bad(
+					&r, err, "rows of %llu floats, expected %zu",
+					(unsigned long long)r.block.b, row_floats(l, t - 1));
 			else if (r.block.a > r.size / STATE_ROW_HEAD)
-				st = state_reader_bad(&r, err, "more rows than the file can hold");
+				st = hps_state_reader_bad(&r, err,
+							  "more rows than the file can hold");
 			l->rows[t - 1] += r.block.a;
 		}
 	}
-	state_reader_close(&r);
+	hps_state_reader_close(&r);
 	return st;
 }
 
@@ -132,9 +133,9 @@ static enum hps_status load_rows(struct loading *l, const struct state_reader *r
 	floats = row_floats(l, b->table);
 	stride = STATE_ROW_HEAD + floats * sizeof(float);
 	if (b->a > b->bytes / stride || b->a * stride != b->bytes)
-		return state_reader_bad(r, err, "expected %llu rows of %zu bytes, got %llu bytes",
-					(unsigned long long)b->a, stride,
-					(unsigned long long)b->bytes);
+		return hps_state_reader_bad(
+			r, err, "expected %llu rows of %zu bytes, got %llu bytes",
+			(unsigned long long)b->a, stride, (unsigned long long)b->bytes);
 	l->seen[b->table] += b->a;
 	for (uint64_t i = 0; i < b->a && st == HPS_OK; i++) {
 		const char *p = r->body + i * stride;
@@ -166,9 +167,10 @@ static enum hps_status load_dense(struct loading *l, const struct state_reader *
 		return st;
 	if (b->b > l->state->n_floats || b->a > l->state->n_floats - b->b ||
 	    b->bytes != b->b * (1 + l->vectors) * sizeof(float))
-		return state_reader_bad(r, err, "parameters %llu to %llu of %llu do not fit",
-					(unsigned long long)b->a, (unsigned long long)(b->a + b->b),
-					(unsigned long long)l->state->n_floats);
+		return hps_state_reader_bad(r, err, "parameters %llu to %llu of %llu do not fit",
+					    (unsigned long long)b->a,
+					    (unsigned long long)(b->a + b->b),
+					    (unsigned long long)l->state->n_floats);
 	l->floats += b->b;
 	for (uint32_t s = 0; s < l->n_shards && st == HPS_OK; s++)
 		if (l->shard[s])
@@ -181,7 +183,7 @@ static enum hps_status load_file(struct loading *l, const char *path, struct hps
 {
 	uint32_t n_tables = l->job->model.n_tables;
 	struct state_reader r;
-	enum hps_status st = state_reader_open(&r, path, err);
+	enum hps_status st = hps_state_reader_open(&r, path, err);
 	bool end = false;
 
 	if (st != HPS_OK)
@@ -189,7 +191,7 @@ static enum hps_status load_file(struct loading *l, const char *path, struct hps
 	memset(l->seen, 0, n_tables * sizeof(*l->seen));
 	st = check_model(l, &r, err);
 	while (st == HPS_OK && !end) {
-		st = state_reader_next(&r, &end, err);
+		st = hps_state_reader_next(&r, &end, err);
 		if (st != HPS_OK || end)
 			break;
 		if (r.block.kind == STATE_TABLE && r.block.table < n_tables)
@@ -201,9 +203,9 @@ static enum hps_status load_file(struct loading *l, const char *path, struct hps
 	}
 	for (uint32_t t = 0; t < n_tables && st == HPS_OK; t++)
 		if (l->seen[t])
-			st = state_reader_bad(&r, err, "other rows of table %s than it says",
-					      l->job->model.table[t].name);
-	state_reader_close(&r);
+			st = hps_state_reader_bad(&r, err, "other rows of table %s than it says",
+						  l->job->model.table[t].name);
+	hps_state_reader_close(&r);
 	return st;
 }
 

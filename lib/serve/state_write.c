@@ -17,7 +17,7 @@ static enum hps_status put_model(struct state_writer *w, const struct hps_model 
 	st = hps_doc_to_json(d, &w->body, err);
 	hps_doc_free(d);
 	if (st == HPS_OK)
-		st = state_writer_put(w, (struct state_block){ .kind = STATE_MODEL }, err);
+		st = hps_state_writer_put(w, (struct state_block){ .kind = STATE_MODEL }, err);
 	return st;
 }
 
@@ -27,13 +27,14 @@ static enum hps_status put_table_head(struct state_writer *w, const struct hps_j
 	struct hps_table_stats stats;
 
 	hps_table_stats(table, &stats);
-	return state_writer_put(w,
-				(struct state_block){ .kind = STATE_TABLE,
-						      .table = t,
-						      .optim = job->model.table[t].optimizer.kind,
-						      .a = stats.rows,
-						      .b = hps_table_row_floats(table) },
-				err);
+	return hps_state_writer_put(
+		w,
+		(struct state_block){ .kind = STATE_TABLE,
+				      .table = t,
+				      .optim = job->model.table[t].optimizer.kind,
+				      .a = stats.rows,
+				      .b = hps_table_row_floats(table) },
+		err);
 }
 
 /* Rows of one table on their way into blocks. */
@@ -53,7 +54,7 @@ static enum hps_status flush_rows(struct rows *r, struct hps_err *err)
 	if (!r->n)
 		return HPS_OK;
 	r->n = 0;
-	return state_writer_put(r->w, b, err);
+	return hps_state_writer_put(r->w, b, err);
 }
 
 static enum hps_status add_row(void *ctx, uint64_t key, const float *row, uint32_t freq,
@@ -103,7 +104,7 @@ static enum hps_status put_dense(struct state_writer *w, const struct hps_job *j
 			st = hps_buf_add(&w->body, d->state + v * d->n + at, n * sizeof(float),
 					 err);
 		if (st == HPS_OK)
-			st = state_writer_put(
+			st = hps_state_writer_put(
 				w,
 				(struct state_block){ .kind = STATE_DENSE,
 						      .optim = job->model.train.optimizer.kind,
@@ -155,13 +156,13 @@ enum hps_status hps_state_write(const struct hps_state_write *w, const struct hp
 		.n_floats = w->graph->n_floats,
 		.seed = w->job->deployment.seed,
 	};
-	st = state_writer_open(&writer, path, &h, err);
+	st = hps_state_writer_open(&writer, path, &h, err);
 	if (st == HPS_OK) {
 		st = put_all(&writer, w->job, s, err);
 		if (st == HPS_OK)
-			st = state_writer_close(&writer, err);
+			st = hps_state_writer_close(&writer, err);
 		else
-			state_writer_discard(&writer);
+			hps_state_writer_discard(&writer);
 	}
 	free(path);
 	return st;

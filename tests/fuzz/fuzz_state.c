@@ -108,11 +108,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(write(fd, copy, size - 1) == (ssize_t)size - 1);
 	}
 	make_job(&job, &g);
-	if (state_reader_open(&r, path, &err) == HPS_OK) {
+	if (hps_state_reader_open(&r, path, &err) == HPS_OK) {
 		struct hps_state s = { paths, 1, r.head.digest,	 r.head.save, 0,
 				       0,     0, r.head.n_floats };
 
-		state_reader_close(&r);
+		hps_state_reader_close(&r);
 		load(&s, &job, &g);
 		/* where it cannot write: what is read is checked before */
 		must(hps_state_export(&s, NULL, "/dev/null/x", &d, &err) != HPS_OK);
