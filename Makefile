@@ -9,7 +9,7 @@ DESTDIR ?=
 # Portable by default: hot kernels carry their own clones (lib/base/hot.h).
 MARCH ?=
 OPT ?= -O2
-J ?= 2
+J ?= $(shell nproc 2>/dev/null || echo 2)
 
 comma := ,
 empty :=
@@ -19,7 +19,7 @@ BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith \
 	-Wno-unused-parameter -Wno-format-truncation \
-	-Wno-missing-field-initializers
+	-Wno-missing-field-initializers $(if $(findstring clang,$(CC)),-Wno-unknown-warning-option)
 ifdef DEV
 WARN += -Werror -Wundef -Wformat=2 -Wno-format-nonliteral -Wold-style-definition
 endif
@@ -136,13 +136,17 @@ TEST_ENV := HPS_ROOT='$(CURDIR)' HPS_BIN='$(abspath $(BUILD))/bin' \
 	HPS_TESTS='$(abspath $(BUILD))/tests' \
 	ASAN_OPTIONS=exitcode=99:strict_string_checks=1:$$ASAN_OPTIONS \
 	UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS \
-	TSAN_OPTIONS=suppressions='$(CURDIR)/tests/tsan.supp':$$TSAN_OPTIONS
+	HPS_TEST_TIMEOUT=$(if $(SAN),900,280) TSAN_OPTIONS=suppressions='$(CURDIR)/tests/tsan.supp':$$TSAN_OPTIONS
 PROVE := prove --jobs $(J) --exec scripts/run-test
+
+# A make of its own, since what is installed before it changes what it finds; on all cores
+# where no -j was given.
+SUBMAKE = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(J))
 
 # $(1): the files to run
 define run_tests
 @scripts/setup build check
-@$(MAKE) --no-print-directory all tests
+$(SUBMAKE) all tests
 @$(TEST_ENV) $(PROVE) $(1)
 endef
 
@@ -158,7 +162,7 @@ check-cluster:
 
 lint:
 	@scripts/setup build check lint
-	@$(MAKE) --no-print-directory all compile_commands.json
+	$(SUBMAKE) all compile_commands.json
 	@HPS_BIN='$(abspath $(BUILD))/bin' scripts/lint
 
 format:
@@ -168,13 +172,13 @@ format:
 BENCH ?=
 bench:
 	@scripts/setup build
-	@$(MAKE) --no-print-directory all benches
+	$(SUBMAKE) all benches
 	@HPS_ROOT='$(CURDIR)' HPS_BIN='$(abspath $(BUILD))/bin' scripts/bench $(BUILD)/bench '$(BENCH)'
 benches: $(BENCHES)
 
 demo:
-	@scripts/setup build
-	@$(MAKE) --no-print-directory all
+	@scripts/setup build demo
+	$(SUBMAKE) all
 	@HPS_BIN='$(abspath $(BUILD))/bin' PATH='$(abspath $(BUILD))/bin:$(CURDIR)/scripts':"$$PATH" \
 		scripts/demo
 
@@ -184,7 +188,7 @@ FUZZ ?= doc
 SECONDS ?= 60
 fuzz:
 	@scripts/setup build fuzz
-	@$(MAKE) --no-print-directory BUILD=build-fuzz CC=clang SAN=address,undefined \
+	$(SUBMAKE) BUILD=build-fuzz CC=clang SAN=address,undefined \
 		CFLAGS=-fsanitize=fuzzer-no-link build-fuzz/fuzz_$(FUZZ)
 	@mkdir -p build-fuzz/corpus/$(FUZZ) testdata/fuzz/$(FUZZ)
 	build-fuzz/fuzz_$(FUZZ) -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 \
