@@ -70,6 +70,19 @@ static enum order take_order(struct server *s)
 	return o;
 }
 
+static void warn_of_ceiling(const struct hps_table_spec *spec)
+{
+	unsigned long long rows = spec->max_rows, bytes = spec->max_bytes;
+	char what[80];
+
+	if (rows && bytes)
+		snprintf(what, sizeof(what), "%llu rows or %llu bytes", rows, bytes);
+	else
+		snprintf(what, sizeof(what), "%llu %s", rows ? rows : bytes,
+			 rows ? "rows" : "bytes");
+	hps_warn("table %s: its ceiling of %s is reached: new keys are dropped", spec->name, what);
+}
+
 /* The first shard that drops a key of a table says so, once a process. */
 static void watch_ceilings(struct server *s)
 {
@@ -85,16 +98,8 @@ static void watch_ceilings(struct server *s)
 		if (!stats.refused)
 			continue;
 		s->warned[t] = true;
-		if (atomic_exchange(&s->pool->told[t], true))
-			continue;
-		if (spec->max_rows)
-			hps_warn(
-				"table %s: its ceiling of %llu rows is reached: new keys are dropped",
-				spec->name, (unsigned long long)spec->max_rows);
-		else
-			hps_warn(
-				"table %s: its ceiling of %llu bytes is reached: new keys are dropped",
-				spec->name, (unsigned long long)spec->max_bytes);
+		if (!atomic_exchange(&s->pool->told[t], true))
+			warn_of_ceiling(spec);
 	}
 }
 

@@ -24,8 +24,8 @@ void hps_pool_free(struct pool *p);
 void hps_pool_save(struct pool *p, const struct hps_state_write *w);
 
 enum pool_event { POOL_NOTHING, POOL_SAVED, POOL_FAILED };
-/* SAVED once all shards have: table (n_tables of the model) gets the sums, *step the most updates of
- * a shard. FAILED (once): a thread has failed, err says how. */
+/* SAVED once all shards have: table (n_tables of the model) gets the sums, *step the most updates
+ * of a shard. FAILED (once): a thread has failed, err says how. */
 enum pool_event hps_pool_poll(struct pool *p, struct hps_coord_table *table, uint64_t *step,
 			      struct hps_err *err);
 

@@ -34,8 +34,8 @@ enum hps_status hps_serve_host(const struct hps_job *job, const char *asked, con
 bool hps_serve_has_shards(const struct hps_job *job, const char *host);
 
 /* Serve until the last replica has left (keep: until a signal, or a run that fails: its shards may
- * be between two steps). A host without shards has nothing to do: HPS_OK at once. Polls hps_sig_caught: the first signal ends the run
- * after its step, saves and returns. */
+ * be between two steps). A host without shards has nothing to do: HPS_OK at once. Polls
+ * hps_sig_caught: the first signal ends the run after its step, saves and returns. */
 enum hps_status hps_serve_run(const struct hps_serve_opts *o, struct hps_err *err);
 
 #endif

@@ -18,8 +18,8 @@ enum { HPS_CONTROL_MAX_BYTES = 1 << 24 };
 enum hps_status hps_control_pack(const struct hps_doc *d, struct hps_msg *m, struct hps_err *err);
 
 /* The object in m's first frame, for the caller to free. HPS_NET when m is no control message, its
- * frame is missing, too large, or not one msgpack object. m is left as it is; frames after the first
- * are not looked at: the document has to say what they are, and the caller to check it. */
+ * frame is missing, too large, or not one msgpack object. m is left as it is; frames after the
+ * first are not looked at: the document has to say what they are, and the caller to check it. */
 enum hps_status hps_control_unpack(const struct hps_msg *m, struct hps_doc **out,
 				   struct hps_err *err);
 

@@ -30,7 +30,7 @@ enum hps_msg_type {
 	/* replica -> shard, shard -> replica */
 	HPS_MSG_PULL = 1,   /* frames: directory, keys. step: the version wanted (bsp: answered
 			     * when the tables have seen updates 0 .. step-1). To EVERY shard, even
-			     * empty: so no replica gets ahead of a shard that it asks for nothing */
+			     * empty: so no replica gets far ahead of a shard */
 	HPS_MSG_ROWS,	    /* frames: directory, values. The answer to a PULL, same step/mb/seq */
 	HPS_MSG_PUSH,	    /* frames: directory, keys, gradient sums. count: samples. bsp: every
 			     * lookup stage sends one a micro-batch to EVERY shard, even empty */
