@@ -68,6 +68,8 @@ pretend() {
 		$ cat file |
 		> wc -l
 		1
+		host1$ not run |
+		> either
 		.Ed
 		.Sh SEE ALSO
 		.Xr hps 7
