@@ -41,7 +41,8 @@ static enum hps_status open_output(const char *path, const char *compress, enum 
 
 	if (rc)
 		hps_err_at(err, "--compress");
-	else if (*how != HPS_COMPRESS_NONE && (!path || !strcmp(path, "-")) && isatty(STDOUT_FILENO))
+	else if (*how != HPS_COMPRESS_NONE && (!path || !strcmp(path, "-")) &&
+		 isatty(STDOUT_FILENO))
 		rc = hps_err_set(err, HPS_USAGE, "%s is binary; standard output is a terminal",
 				 compress);
 	else
@@ -106,13 +107,19 @@ static enum hps_status write_truth(const char *path, const struct hps_gen_opts *
 
 static enum hps_status gen(const struct gen_options *opt, struct hps_err *err)
 {
-	struct hps_gen_opts o = { .rows = (uint64_t)opt->rows, .skip = (uint64_t)opt->skip,
-				  .seed = (uint64_t)opt->seed, .slots = (uint32_t)opt->slots,
-				  .dense = (uint32_t)opt->dense, .ids = (uint64_t)opt->ids,
-				  .zipf = opt->zipf, .interactions = opt->interactions,
-				  .blank_rate = opt->blank_rate, .base_rate = opt->base_rate,
+	struct hps_gen_opts o = { .rows = (uint64_t)opt->rows,
+				  .skip = (uint64_t)opt->skip,
+				  .seed = (uint64_t)opt->seed,
+				  .slots = (uint32_t)opt->slots,
+				  .dense = (uint32_t)opt->dense,
+				  .ids = (uint64_t)opt->ids,
+				  .zipf = opt->zipf,
+				  .interactions = opt->interactions,
+				  .blank_rate = opt->blank_rate,
+				  .base_rate = opt->base_rate,
 				  .threads = (uint32_t)opt->threads,
-				  .want_auc = opt->truth != NULL, .go_on = go_on };
+				  .want_auc = opt->truth != NULL,
+				  .go_on = go_on };
 	struct hps_gen_summary s;
 	struct hps_sink *sink = NULL;
 	enum hps_status rc = open_output(opt->output, opt->compress, &o.compress, &sink, err);
@@ -133,15 +140,22 @@ static enum hps_status gen(const struct gen_options *opt, struct hps_err *err)
 static enum hps_status gen_main(int argc, char **argv, struct hps_err *err)
 {
 	struct hps_gen_opts d = hps_gen_defaults();
-	struct gen_options opt = { .rows = (int64_t)d.rows, .slots = d.slots, .dense = d.dense,
-				   .ids = (int64_t)d.ids, .threads = hps_cpu_count(), .seed = 1,
-				   .interactions = d.interactions, .zipf = d.zipf,
-				   .blank_rate = d.blank_rate, .base_rate = d.base_rate,
+	struct gen_options opt = { .rows = (int64_t)d.rows,
+				   .slots = d.slots,
+				   .dense = d.dense,
+				   .ids = (int64_t)d.ids,
+				   .threads = hps_cpu_count(),
+				   .seed = 1,
+				   .interactions = d.interactions,
+				   .zipf = d.zipf,
+				   .blank_rate = d.blank_rate,
+				   .base_rate = d.base_rate,
 				   .compress = "none" };
 	const struct hps_opt opts[] = {
 		{ 'o', "output", HPS_OPT_STR, &opt.output, "FILE",
 		  "write here, not to standard output" },
-		{ 0, "compress", HPS_OPT_STR, &opt.compress, "HOW", "none (default), gzip or zstd" },
+		{ 0, "compress", HPS_OPT_STR, &opt.compress, "HOW",
+		  "none (default), gzip or zstd" },
 		{ 'n', "rows", HPS_OPT_INT, &opt.rows, "N", "rows to write (10000)", 0, 0x1p53 },
 		{ 0, "skip", HPS_OPT_INT, &opt.skip, "N",
 		  "begin after the first N rows: a test set of the same truth", 0, 0x1p53 },
@@ -150,9 +164,9 @@ static enum hps_status gen_main(int argc, char **argv, struct hps_err *err)
 		{ 0, "zipf", HPS_OPT_DOUBLE, &opt.zipf, "X",
 		  "exponent of the ids' frequencies (1; 0 = all alike)", 0, 10 },
 		{ 0, "interactions", HPS_OPT_DOUBLE, &opt.interactions, "X",
-		  "standard deviation of the pairs' part of the logit (0.25)", 0, 100 },
-		{ 0, "base-rate", HPS_OPT_DOUBLE, &opt.base_rate, "P",
-		  "share of positives (0.25)", 1e-6, 1 - 1e-6 },
+		  "standard deviation of the pairs' part of the logit (0.15)", 0, 100 },
+		{ 0, "base-rate", HPS_OPT_DOUBLE, &opt.base_rate, "P", "share of positives (0.25)",
+		  1e-6, 1 - 1e-6 },
 		{ 0, "blank-rate", HPS_OPT_DOUBLE, &opt.blank_rate, "P",
 		  "share of blank fields (0.1)", 0, 1 },
 		{ 0, "slots", HPS_OPT_INT, &opt.slots, "N", "id columns (26)", 1, HPS_MAX_SLOTS },
@@ -212,7 +226,8 @@ static enum hps_status conv_main(int argc, char **argv, struct hps_err *err)
 		{ 'o', "output", HPS_OPT_STR, &output, "FILE",
 		  "write here, not to standard output" },
 		{ 0, "compress", HPS_OPT_STR, &compress, "HOW", "none (default), gzip or zstd" },
-		{ 0, "first", HPS_OPT_INT, &first, "ROW", "the first row to take, from 1", 1, 0x1p53 },
+		{ 0, "first", HPS_OPT_INT, &first, "ROW", "the first row to take, from 1", 1,
+		  0x1p53 },
 		{ 0, "last", HPS_OPT_INT, &last, "ROW", "the last row to take; default: to the end",
 		  1, 0x1p53 },
 		{ 0, "skip-bad", HPS_OPT_INT, &shape.skip_bad, "N",
@@ -332,8 +347,9 @@ enum { COMMANDS = sizeof(commands) / sizeof(*commands) };
 
 static enum hps_status choose(int argc, char **argv, struct hps_err *err)
 {
-	struct hps_cmd cmd = { .name = NAME, .operands = "gen|conv|stat", .min_operands = 1,
-			       .max_operands = 1 };
+	struct hps_cmd cmd = {
+		.name = NAME, .operands = "gen|conv|stat", .min_operands = 1, .max_operands = 1
+	};
 	enum hps_status rc = HPS_OK;
 	char **operand;
 	int n;

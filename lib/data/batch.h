@@ -12,10 +12,10 @@
 struct hps_batch {
 	uint32_t rows, capacity;
 	uint32_t slots, dense;
-	uint64_t *row;	 /* (rows) number of the row in the epoch, all files together */
-	float *label;	 /* (rows) 0 or 1 */
-	float *feature;	 /* (rows, dense), row-major, transformed */
-	uint64_t *key;	 /* (rows, slots), row-major */
+	uint64_t *row;		     /* (rows) number of the row in the epoch, all files together */
+	float *label;		     /* (rows) 0 or 1 */
+	float *feature;		     /* (rows, dense), row-major, transformed */
+	uint64_t *key;		     /* (rows, slots), row-major */
 	uint64_t first_row, end_row; /* the range asked for */
 	/* The lines it was read from, skipped ones included: the first and the last one in
 	 * the order of files and lines. NULL and 0 where there was none. Names are borrowed

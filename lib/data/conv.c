@@ -38,8 +38,7 @@ static enum hps_status flush(struct conv *c, struct hps_err *err)
 static enum hps_status take(struct conv *c, const struct hps_chunk *chunk, const char *line,
 			    size_t len, uint64_t number, struct hps_err *err)
 {
-	enum hps_status st =
-		hps_criteo_split(&c->criteo, line, len, c->field, c->value, err);
+	enum hps_status st = hps_criteo_split(&c->criteo, line, len, c->field, c->value, err);
 
 	if (st != HPS_OK) {
 		if (c->skipped < c->opts->skip_bad) {

@@ -95,8 +95,8 @@ enum hps_status hps_criteo_split(const struct hps_criteo *c, const char *text, s
 	got = count_columns(text, len);
 	first = c->unlabelled && got == want - 1;
 	if (got + first != want)
-		return hps_err_set(err, HPS_BAD_INPUT, "expected %zu columns, got %zu%s", want,
-				   got, len == 0 ? " (the line is empty)" : "");
+		return hps_err_set(err, HPS_BAD_INPUT, "expected %zu columns, got %zu%s", want, got,
+				   len == 0 ? " (the line is empty)" : "");
 	field[0] = (struct hps_field){ 0 };
 	for (size_t i = first; i < want; i++) {
 		const char *tab = memchr(text, '\t', (size_t)(end - text));
@@ -154,9 +154,8 @@ static inline uint64_t rotate(uint64_t x, int k)
  * loops undone, at half the price. */
 static inline uint64_t key8(uint32_t slot, uint64_t word)
 {
-	const uint64_t p1 = 0x9e3779b185ebca87u, p2 = 0xc2b2ae3d27d4eb4fu,
-		       p3 = 0x165667b19e3779f9u, p4 = 0x85ebca77c2b2ae63u,
-		       p5 = 0x27d4eb2f165667c5u;
+	const uint64_t p1 = 0x9e3779b185ebca87u, p2 = 0xc2b2ae3d27d4eb4fu, p3 = 0x165667b19e3779f9u,
+		       p4 = 0x85ebca77c2b2ae63u, p5 = 0x27d4eb2f165667c5u;
 	uint64_t h = slot + p5 + 8;
 
 	h = rotate(h ^ rotate(word * p2, 31) * p1, 27) * p1 + p4;
@@ -177,7 +176,8 @@ static inline bool digits8(uint64_t word, int len, uint64_t *value)
 		return false;
 	x = x * 10 + (x >> 8);
 	*value = ((x & 0x000000ff000000ffu) * 0x000f424000000064u +
-		  ((x >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >> 32;
+		  ((x >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >>
+		 32;
 	return true;
 }
 

@@ -33,9 +33,15 @@ struct worker {
 
 struct hps_gen_opts hps_gen_defaults(void)
 {
-	return (struct hps_gen_opts){ .rows = 10000, .slots = 26, .dense = 13, .ids = 1000,
-				      .zipf = 1, .interactions = 0.25, .blank_rate = 0.1,
-				      .base_rate = 0.25, .threads = 1 };
+	return (struct hps_gen_opts){ .rows = 10000,
+				      .slots = 26,
+				      .dense = 13,
+				      .ids = 1000,
+				      .zipf = 1,
+				      .interactions = 0.15,
+				      .blank_rate = 0.1,
+				      .base_rate = 0.25,
+				      .threads = 1 };
 }
 
 static void block_free(struct block *b)

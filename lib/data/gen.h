@@ -10,17 +10,17 @@
 #include "metric/metric.h"
 
 struct hps_gen_opts {
-	uint64_t rows, skip;	/* rows skip .. skip + rows - 1 of the endless data set */
+	uint64_t rows, skip; /* rows skip .. skip + rows - 1 of the endless data set */
 	uint64_t seed;
 	uint32_t slots, dense;
-	uint64_t ids;		/* a slot, 1 .. HPS_GEN_MAX_IDS */
-	double zipf;		/* exponent: id k of a slot has weight k^-zipf; 0 = all alike */
-	double interactions;	/* standard deviation of the pairs' part of the logit */
-	double blank_rate;	/* of every id and integer */
-	double base_rate;	/* of positives, in expectation; 0 < r < 1 */
-	uint32_t threads;	/* the output is the same for any number */
+	uint64_t ids;	     /* a slot, 1 .. HPS_GEN_MAX_IDS */
+	double zipf;	     /* exponent: id k of a slot has weight k^-zipf; 0 = all alike */
+	double interactions; /* standard deviation of the pairs' part of the logit */
+	double blank_rate;   /* of every id and integer */
+	double base_rate;    /* of positives, in expectation; 0 < r < 1 */
+	uint32_t threads;    /* the output is the same for any number */
 	enum hps_compress compress;
-	bool want_auc;		/* takes 16 bytes a row */
+	bool want_auc; /* takes 16 bytes a row */
 	/* Called now and then with the rows done; false = stop, HPS_IO. May be NULL. */
 	bool (*go_on)(void *ctx, uint64_t done);
 	void *ctx;

@@ -148,8 +148,10 @@ void hps_lines_blame(const struct hps_lines *l, uint32_t file, uint64_t line, ui
 {
 	hps_err_at(err, "%s:%" PRIu64, hps_lines_name(l, file), line);
 	if (skipped > 0)
-		hps_err_hint(err, "malformed lines before it that were skipped: %" PRIu64
-			     ", as many as allowed", skipped);
+		hps_err_hint(err,
+			     "malformed lines before it that were skipped: %" PRIu64
+			     ", as many as allowed",
+			     skipped);
 }
 
 /* --- chunks --- */

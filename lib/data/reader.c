@@ -157,8 +157,10 @@ static enum hps_status check(const struct hps_reader_opts *o, struct hps_err *er
 	if (o->parsers == 0 || o->ahead == 0)
 		return hps_err_set(err, HPS_USAGE, "a reader needs a parser and a batch ahead");
 	if (o->shuffle_rows > (uint64_t)1 << 32)
-		return hps_err_set(err, HPS_USAGE, "a shuffle window of %" PRIu64
-				   " rows is too large: at most 2^32", o->shuffle_rows);
+		return hps_err_set(err, HPS_USAGE,
+				   "a shuffle window of %" PRIu64
+				   " rows is too large: at most 2^32",
+				   o->shuffle_rows);
 	if (o->end_row > 0 && o->end_row <= o->first_row)
 		return hps_err_set(err, HPS_USAGE, "rows %" PRIu64 " to %" PRIu64 " are none",
 				   o->first_row, o->end_row);
@@ -183,7 +185,8 @@ enum hps_status hps_reader_new(const struct hps_reader_opts *opts, struct hps_re
 	r->opts = *opts;
 	r->opts.path = NULL;
 	r->opts.model = NULL;
-	if ((st = hps_criteo_init(&r->criteo, opts->slots, opts->dense, opts->model, err)) != HPS_OK)
+	if ((st = hps_criteo_init(&r->criteo, opts->slots, opts->dense, opts->model, err)) !=
+	    HPS_OK)
 		goto fail;
 	r->criteo.unlabelled = opts->unlabelled;
 	if ((st = hps_lines_new(opts->path, opts->n_paths, r->criteo.line_max, &r->lines, err)) !=

@@ -35,14 +35,14 @@ struct hps_reader_opts {
 	size_t n_paths;
 	uint32_t slots, dense;
 	const struct hps_model *model; /* its preprocess rule, copied; NULL: values as they are */
-	uint32_t parsers;	 /* threads, >= 1 */
-	uint32_t ahead;		 /* batches parsed ahead, >= 1 */
-	uint64_t skip_bad;	 /* malformed lines tolerated, in an epoch */
-	uint64_t shuffle_rows;	 /* N, the window; 0 or 1: as they stand; at most 2^32 */
+	uint32_t parsers;	       /* threads, >= 1 */
+	uint32_t ahead;		       /* batches parsed ahead, >= 1 */
+	uint64_t skip_bad;	       /* malformed lines tolerated, in an epoch */
+	uint64_t shuffle_rows;	       /* N, the window; 0 or 1: as they stand; at most 2^32 */
 	uint64_t seed;
 	uint64_t first_row, end_row; /* use only physical rows [first, end); end 0 = to the end.
 				      * They are renumbered from 0, then shuffled */
-	bool unlabelled; /* predict: rows may lack the label column; label = 0 then */
+	bool unlabelled;	     /* predict: rows may lack the label column; label = 0 then */
 };
 
 /* Which rows make a batch: the caller says, the parsers run ahead of it. Called from

@@ -30,8 +30,8 @@ struct hps_job {
 	struct hps_chunk **chunk; /* n_chunks held */
 	size_t n_chunks, cap_chunks;
 	bool at_end;
-	uint64_t rows; /* at_end: of all the data */
-	bool last; /* no batch: the caller wants nothing more, or it failed */
+	uint64_t rows;		/* at_end: of all the data */
+	bool last;		/* no batch: the caller wants nothing more, or it failed */
 	enum hps_status status; /* after all its lines */
 	struct hps_err err;
 

@@ -17,7 +17,7 @@ struct spot {
 /* Rows are numbered after first_row has been passed. */
 struct scan {
 	struct hps_reader *r;
-	uint64_t limit; /* rows of the epoch at most */
+	uint64_t limit;	 /* rows of the epoch at most */
 	uint64_t serial; /* of the job being filled, from 1: marks the chunks it holds */
 
 	struct hps_chunk *chunk; /* being read; NULL: the next one is to be loaded */
@@ -29,7 +29,7 @@ struct scan {
 
 	struct spot *spot; /* of the window: n_spots, in shuffled order */
 	size_t n_spots, cap_spots;
-	uint64_t spot_row; /* of spot[0]; windows begin at multiples of shuffle_rows */
+	uint64_t spot_row;	 /* of spot[0]; windows begin at multiples of shuffle_rows */
 	struct hps_chunk **held; /* n_held: the window's, one reference each */
 	size_t n_held, cap_held;
 
@@ -107,8 +107,7 @@ static enum hps_status job_add(struct scan *s, struct hps_job *j, const struct h
 			       struct hps_chunk *chunk, struct hps_err *err)
 {
 	if (hps_reader_room((void **)&j->line, j->n_lines, &j->cap_lines, sizeof *j->line, err) ||
-	    hps_reader_room((void **)&j->chunk, j->n_chunks, &j->cap_chunks, sizeof *j->chunk,
-			    err))
+	    hps_reader_room((void **)&j->chunk, j->n_chunks, &j->cap_chunks, sizeof *j->chunk, err))
 		return HPS_MEMORY;
 	j->line[j->n_lines++] = *line;
 	if (chunk->mark != s->serial) {

@@ -22,7 +22,7 @@ struct hps_source {
 	const char *path;
 	int fd, wake_fd;
 	bool owns_fd, pipe, woken;
-	bool ended;   /* the file has no more bytes */
+	bool ended;    /* the file has no more bytes */
 	bool at_start; /* between members or frames: the file may end here */
 	enum format format;
 	char *in; /* IN_BYTES: what was read and not yet delivered, from .. to */
@@ -194,9 +194,19 @@ static const struct {
 	size_t len;
 	const char *name;
 } foreign[] = {
-	{ "BZh", 3, "bzip2" },	     { "\xfd" "7zXZ", 5, "xz" },	  { "PK\3\4", 4, "a zip archive" },
-	{ "\x04\x22\x4d\x18", 4, "lz4" }, { "PAR1", 4, "Parquet" },	  { "ORC", 3, "ORC" },
-	{ "\x7f" "ELF", 4, "a program" }, { "\xff\xfe", 2, "UTF-16 text" }, { "\xfe\xff", 2, "UTF-16 text" },
+	{ "BZh", 3, "bzip2" },
+	{ "\xfd"
+	  "7zXZ",
+	  5, "xz" },
+	{ "PK\3\4", 4, "a zip archive" },
+	{ "\x04\x22\x4d\x18", 4, "lz4" },
+	{ "PAR1", 4, "Parquet" },
+	{ "ORC", 3, "ORC" },
+	{ "\x7f"
+	  "ELF",
+	  4, "a program" },
+	{ "\xff\xfe", 2, "UTF-16 text" },
+	{ "\xfe\xff", 2, "UTF-16 text" },
 };
 
 static bool is_zstd(const struct hps_source *s)

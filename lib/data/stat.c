@@ -14,8 +14,8 @@ struct pass {
 	const struct hps_stat_opts *opts;
 	struct hps_criteo criteo;
 	struct hps_lines *lines;
-	struct hps_field *field; /* (columns) */
-	double *value;		 /* (columns) */
+	struct hps_field *field;	 /* (columns) */
+	double *value;			 /* (columns) */
 	struct hps_quantiles *quantiles; /* (dense) */
 	struct hps_ids *ids;		 /* (slots) */
 	uint64_t at;			 /* lines read */
@@ -63,8 +63,7 @@ static enum hps_status add_row(struct pass *p, struct hps_err *err)
 	return HPS_OK;
 }
 
-static enum hps_status add_chunk(struct pass *p, const struct hps_chunk *chunk,
-				 struct hps_err *err)
+static enum hps_status add_chunk(struct pass *p, const struct hps_chunk *chunk, struct hps_err *err)
 {
 	const char *line = chunk->data, *end = line + chunk->len, *next;
 	enum hps_status st = HPS_OK;

@@ -75,8 +75,8 @@ struct hps_doc *hps_stat_write(const struct hps_stat *s)
 		  hps_doc_put(o, "bytes", hps_doc_u64(s->bytes)) ||
 		  hps_doc_put(o, "labelled", hps_doc_u64(s->labelled)) ||
 		  hps_doc_put(o, "positives", hps_doc_u64(s->positives)) ||
-		  hps_doc_put(o, "base_rate", number_if(s->labelled > 0,
-							share(s->positives, s->labelled))) ||
+		  hps_doc_put(o, "base_rate",
+			      number_if(s->labelled > 0, share(s->positives, s->labelled))) ||
 		  hps_doc_put(o, "distinct", hps_doc_u64(total_distinct(s)));
 
 	for (uint32_t i = 0; i < s->n_dense; i++)
@@ -107,9 +107,9 @@ static enum hps_status head(const struct hps_stat *s, struct hps_buf *b, struct 
 
 static enum hps_status dense_table(const struct hps_stat *s, struct hps_buf *b, struct hps_err *err)
 {
-	enum hps_status st = hps_buf_printf(b, err, "\n%6s %8s %10s %11s %10s %10s %10s %10s\n",
-					    "column", "blank %", "min", "mean", "p50", "p90",
-					    "p99", "max");
+	enum hps_status st =
+		hps_buf_printf(b, err, "\n%6s %8s %10s %11s %10s %10s %10s %10s\n", "column",
+			       "blank %", "min", "mean", "p50", "p90", "p99", "max");
 
 	for (uint32_t i = 0; st == HPS_OK && i < s->n_dense; i++) {
 		const struct hps_stat_dense *d = &s->dense[i];
@@ -133,9 +133,9 @@ static enum hps_status slot_table(const struct hps_stat *s, struct hps_buf *b, s
 	for (uint32_t i = 0; st == HPS_OK && i < s->n_slots; i++) {
 		const struct hps_stat_slot *slot = &s->slot[i];
 
-		st = hps_buf_printf(b, err, "%6" PRIu32 " %8.2f %s%*" PRIu64 " ", 2 + s->n_dense + i,
-				    100 * share(slot->blanks, s->rows), slot->exact ? "" : "~",
-				    slot->exact ? 10 : 9, slot->distinct);
+		st = hps_buf_printf(b, err, "%6" PRIu32 " %8.2f %s%*" PRIu64 " ",
+				    2 + s->n_dense + i, 100 * share(slot->blanks, s->rows),
+				    slot->exact ? "" : "~", slot->exact ? 10 : 9, slot->distinct);
 		for (uint32_t k = 0; st == HPS_OK && k < slot->n_top; k++)
 			st = hps_buf_printf(b, err, " %s %.2f",
 					    slot->top[k].text[0] ? slot->top[k].text : "blank",

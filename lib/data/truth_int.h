@@ -2,7 +2,7 @@
  *
  *   logit = bias
  *         + sum over slots of w[slot][id]                    standard deviation MAIN_SD
- *         + sum over dense columns of f_column(log|value|)   DENSE_SD; lines, bumps, valleys
+ *         + sum over dense columns of f_column(log|value|)   DENSE_SD; lines, bumps and valleys
  *         + c * sum over pairs of slots of <v[slot][id], v[slot'][id']>   `interactions`
  *
  * w and the vectors v (4 numbers each) are drawn by (seed, slot, id), so they take no memory;

@@ -46,8 +46,8 @@ static void rank_sum(const uint64_t *key, size_t n, struct hps_measure *out)
 	else if (pos == 0 || neg == 0)
 		out->undefined = "one class only";
 	else
-		out->value = (double)((long double)twice /
-				      (2.0L * (long double)pos * (long double)neg));
+		out->value =
+			(double)((long double)twice / (2.0L * (long double)pos * (long double)neg));
 }
 
 enum hps_status hps_auc_packed(uint64_t *key, size_t n, struct hps_measure *out,

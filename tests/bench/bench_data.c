@@ -148,8 +148,13 @@ static double read_all(struct hps_reader *r, uint32_t epoch)
 static void bench_reader(const char *path, enum hps_compress how)
 {
 	struct hps_model m;
-	struct hps_reader_opts o = { .path = &path, .n_paths = 1, .slots = SLOTS, .dense = DENSE,
-				     .model = &m, .parsers = 1, .ahead = 4 };
+	struct hps_reader_opts o = { .path = &path,
+				     .n_paths = 1,
+				     .slots = SLOTS,
+				     .dense = DENSE,
+				     .model = &m,
+				     .parsers = 1,
+				     .ahead = 4 };
 	struct hps_reader *r;
 	double rate[ROUNDS];
 
@@ -160,7 +165,8 @@ static void bench_reader(const char *path, enum hps_compress how)
 		rate[i] = ROWS / read_all(r, (uint32_t)i);
 	hps_reader_free(r);
 	printf("{\"bench\": \"data.reader.%s\", \"value\": %.0f, \"unit\": \"rows/s\", "
-	       "\"parsers\": 1}\n", hps_compress_name(how), median(rate));
+	       "\"parsers\": 1}\n",
+	       hps_compress_name(how), median(rate));
 }
 
 static void bench_gen(void)
@@ -170,7 +176,8 @@ static void bench_gen(void)
 	for (int i = 0; i < ROUNDS; i++)
 		rate[i] = ROWS / generate("/dev/null", HPS_COMPRESS_NONE);
 	printf("{\"bench\": \"data.gen.rows_s\", \"value\": %.0f, \"reach\": 200000, \"unit\": "
-	       "\"rows/s a core\"}\n", median(rate));
+	       "\"rows/s a core\"}\n",
+	       median(rate));
 }
 
 int main(void)

@@ -36,11 +36,12 @@ static void parse_line(const struct hps_criteo *c, const char *text, size_t len)
 	}
 	must(label == (field[0].text != NULL && field[0].text[0] == '1'));
 	for (uint32_t i = 0; i < c->dense; i++)
-		must(feature[i] == (field[1 + i].len == 0 ? c->pre.missing
-							  : hps_preprocess_value(&c->pre, value[i])));
+		must(feature[i] == (field[1 + i].len == 0
+					    ? c->pre.missing
+					    : hps_preprocess_value(&c->pre, value[i])));
 	for (uint32_t i = 0; i < c->slots; i++)
-		must(key[i] == hps_criteo_key(i, field[1 + c->dense + i].text,
-					      field[1 + c->dense + i].len));
+		must(key[i] ==
+		     hps_criteo_key(i, field[1 + c->dense + i].text, field[1 + c->dense + i].len));
 }
 
 static void parse_lines(const struct hps_criteo *c, const uint8_t *data, size_t size)
@@ -66,8 +67,11 @@ static void read_file(const struct hps_criteo *c, const uint8_t *data, size_t si
 	int fd = memfd_create("fuzz", 0);
 	char name[64];
 	const char *path = name;
-	struct hps_stat_opts o = { .path = &path, .n_paths = 1, .slots = c->slots,
-				   .dense = c->dense, .unlabelled = c->unlabelled,
+	struct hps_stat_opts o = { .path = &path,
+				   .n_paths = 1,
+				   .slots = c->slots,
+				   .dense = c->dense,
+				   .unlabelled = c->unlabelled,
 				   .skip_bad = UINT64_MAX };
 	struct hps_stat s;
 	struct hps_err err = { 0 };

@@ -50,8 +50,10 @@ static bool parse(const struct hps_criteo *c, const char *line, size_t len, stru
 	if (fast) {
 		assert_int_equal(r->label == 1, field[0].text != NULL && field[0].text[0] == '1');
 		for (int i = 0; i < DENSE; i++)
-			assert_true(r->feature[i] == (field[1 + i].len == 0 ?
-					c->pre.missing : hps_preprocess_value(&c->pre, value[i])));
+			assert_true(r->feature[i] ==
+				    (field[1 + i].len == 0
+					     ? c->pre.missing
+					     : hps_preprocess_value(&c->pre, value[i])));
 		for (uint32_t i = 0; i < SLOTS; i++)
 			assert_int_equal(r->key[i], hps_hash_bytes(field[1 + DENSE + i].text,
 								   field[1 + DENSE + i].len, i));
@@ -87,8 +89,17 @@ static void a_line_becomes_a_row(void **state)
 static void extreme_integers_saturate(void **state)
 {
 	static const char *const text[] = {
-		"0", "-0", "+7", "1023", "1024", "-1024", "999999999999999999", "1000000000000000000",
-		"9223372036854775808", "-18446744073709551616", "000000000000000000000000000012",
+		"0",
+		"-0",
+		"+7",
+		"1023",
+		"1024",
+		"-1024",
+		"999999999999999999",
+		"1000000000000000000",
+		"9223372036854775808",
+		"-18446744073709551616",
+		"000000000000000000000000000012",
 		"00000000000000000000000000000000",
 	};
 	char line[1024];
@@ -97,8 +108,8 @@ static void extreme_integers_saturate(void **state)
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
 		double x = strtod(text[i], NULL);
 
-		snprintf(line, sizeof line, "0\t%s\t-%s\ta\tb\tc", text[i], text[i][0] == '-' ||
-			 text[i][0] == '+' ? text[i] + 1 : text[i]);
+		snprintf(line, sizeof line, "0\t%s\t-%s\ta\tb\tc", text[i],
+			 text[i][0] == '-' || text[i][0] == '+' ? text[i] + 1 : text[i]);
 		assert_true(parse_text(line, &r, NULL));
 		assert_true(fabs(r.feature[0] - copysign(log1p(fabs(x)), x) * 0.5) < 1e-5);
 	}
@@ -178,8 +189,9 @@ static void the_label_may_lack(void **state)
 /* Lines made of what lines are made of, in any order: the two paths must agree. */
 static void paths_agree_on_random_lines(void **state)
 {
-	static const char *const part[] = { "\t", "\t", "\t", "0", "1", "-", "+", "12", "999999999",
-					    "68fd1e64", "ab", "x", "1234567", "\r", " ", "\v" };
+	static const char *const part[] = { "\t",      "\t", "\t",	  "0",	      "1",  "-",
+					    "+",       "12", "999999999", "68fd1e64", "ab", "x",
+					    "1234567", "\r", " ",	  "\v" };
 	struct hps_criteo c[2] = { format(false), format(true) };
 	struct hps_rng rng;
 	size_t good = 0;

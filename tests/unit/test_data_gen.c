@@ -39,8 +39,9 @@ static void generate(const struct hps_gen_opts *o, const char *name, struct hps_
 {
 	char path[256], plain[300];
 	const char *const operand = path;
-	struct hps_conv_opts c = { .path = &operand, .n_paths = 1, .slots = o->slots,
-				   .dense = o->dense };
+	struct hps_conv_opts c = {
+		.path = &operand, .n_paths = 1, .slots = o->slots, .dense = o->dense
+	};
 	struct hps_sink *sink;
 	uint64_t rows, skipped;
 

@@ -48,7 +48,8 @@ static int remove_scratch(void **state)
 static void add_row(struct hps_buf *b, uint64_t i, const char *end)
 {
 	assert_int_equal(hps_buf_printf(b, NULL, "%d\t%d\tid%d\t%s%s", (int)(i % 3 == 0), (int)i,
-					(int)(i % 7), i % 5 ? "x" : "", end), HPS_OK);
+					(int)(i % 7), i % 5 ? "x" : "", end),
+			 HPS_OK);
 }
 
 static void write_bytes(const char *path, const void *data, size_t len)
@@ -64,8 +65,9 @@ static void write_rows(const char *path, uint64_t from, uint64_t to, enum hps_co
 	for (uint64_t i = from; i < to; i++)
 		add_row(&text, i, "\n");
 	assert_int_equal(hps_compress_block(how, text.data, text.len / 2, &out, NULL), HPS_OK);
-	assert_int_equal(hps_compress_block(how, text.data + text.len / 2,
-					    text.len - text.len / 2, &out, NULL), HPS_OK);
+	assert_int_equal(hps_compress_block(how, text.data + text.len / 2, text.len - text.len / 2,
+					    &out, NULL),
+			 HPS_OK);
 	write_bytes(path, out.data, out.len);
 	hps_buf_release(&text);
 	hps_buf_release(&out);
@@ -92,8 +94,9 @@ static bool next_want(void *ctx, uint64_t *begin, uint64_t *end)
 
 static struct hps_reader_opts options(const char *const *path, size_t n)
 {
-	return (struct hps_reader_opts){ .path = path, .n_paths = n, .slots = SLOTS,
-					 .dense = DENSE, .parsers = 2, .ahead = 3 };
+	return (struct hps_reader_opts){
+		.path = path, .n_paths = n, .slots = SLOTS, .dense = DENSE, .parsers = 2, .ahead = 3
+	};
 }
 
 static struct hps_reader *open_reader(const struct hps_reader_opts *o)
@@ -381,7 +384,8 @@ static void write_with_bad_lines(const char *path)
 
 	for (uint64_t i = 0; i < 100; i++)
 		if (i % 20 == 16)
-			assert_int_equal(hps_buf_printf(&text, NULL, "0\tx%d\ta\tb\n", (int)i), HPS_OK);
+			assert_int_equal(hps_buf_printf(&text, NULL, "0\tx%d\ta\tb\n", (int)i),
+					 HPS_OK);
 		else
 			add_row(&text, i, "\n");
 	write_bytes(path, text.data, text.len);
@@ -406,8 +410,9 @@ static void bad_lines_are_counted_or_named(void **state)
 			r = open_reader(&o);
 			if (tolerated == 5) { /* anew in each epoch */
 				for (uint32_t epoch = 0; epoch < 2; epoch++) {
-					assert_int_equal(read_epoch(r, epoch, size, value, 100,
-								    &rows, &err), HPS_OK);
+					assert_int_equal(
+						read_epoch(r, epoch, size, value, 100, &rows, &err),
+						HPS_OK);
 					assert_int_equal(rows, 95);
 					assert_int_equal(value[16], -1);
 					assert_int_equal(value[17], 17);
@@ -419,7 +424,8 @@ static void bad_lines_are_counted_or_named(void **state)
 
 				assert_int_equal(read_epoch(r, 0, size, value, 100, &rows, &err),
 						 HPS_BAD_INPUT);
-				snprintf(want, sizeof want, "%s:%d", path, (int)tolerated * 20 + 17);
+				snprintf(want, sizeof want, "%s:%d", path,
+					 (int)tolerated * 20 + 17);
 				assert_string_equal(err.where, want);
 				snprintf(want, sizeof want,
 					 "column 2: expected an integer, got \"x%d\"",
@@ -573,11 +579,17 @@ static void other_things_are_named(void **state)
 	expect(scratch, HPS_IO, "cannot read");
 	write_bytes(path, "", 0);
 	expect(path, HPS_BAD_INPUT, "the file is empty");
-	write_bytes(path, "\xfd" "7zXZ\0\0\0", 8);
+	write_bytes(path,
+		    "\xfd"
+		    "7zXZ\0\0\0",
+		    8);
 	expect(path, HPS_BAD_INPUT, "this is xz");
 	write_bytes(path, "BZh91AY", 7);
 	expect(path, HPS_BAD_INPUT, "this is bzip2");
-	write_bytes(path, "\xff\xfe" "0\0\t\0", 6);
+	write_bytes(path,
+		    "\xff\xfe"
+		    "0\0\t\0",
+		    6);
 	expect(path, HPS_BAD_INPUT, "UTF-16");
 	write_bytes(path, "\0", 1);
 	expect(path, HPS_BAD_INPUT, "byte 1 is NUL");
@@ -592,7 +604,8 @@ static void other_things_are_named(void **state)
 	expect(path, HPS_BAD_INPUT, "");
 	/* A whole gzip member, then zeros are padding, anything else is junk. */
 	b.len = 0;
-	assert_int_equal(hps_compress_block(HPS_COMPRESS_GZIP, "1\t2\ta\tb\n", 8, &b, NULL), HPS_OK);
+	assert_int_equal(hps_compress_block(HPS_COMPRESS_GZIP, "1\t2\ta\tb\n", 8, &b, NULL),
+			 HPS_OK);
 	assert_int_equal(hps_buf_add(&b, "\0\0\0", 3, NULL), HPS_OK);
 	write_bytes(path, b.data, b.len);
 	{
@@ -659,7 +672,8 @@ static void a_pipe_is_read_once(void **state)
 			 HPS_OK);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	for (int how = 0; how < 2; how++) {
-		struct feed f = { path, how ? packed.data : text.data, how ? packed.len : text.len };
+		struct feed f = { path, how ? packed.data : text.data,
+				  how ? packed.len : text.len };
 
 		assert_int_equal(pthread_create(&t, NULL, feed_fifo, &f), 0);
 		r = open_reader(&o);

@@ -33,8 +33,9 @@ static void add_id(struct hps_ids *s, uint64_t id)
 	char text[32];
 	int n = snprintf(text, sizeof text, "%llu", (unsigned long long)id);
 
-	assert_int_equal(hps_ids_add(s, hps_hash_bytes(text, (uint64_t)n, 3), text, (size_t)n, NULL),
-			 HPS_OK);
+	assert_int_equal(
+		hps_ids_add(s, hps_hash_bytes(text, (uint64_t)n, 3), text, (size_t)n, NULL),
+		HPS_OK);
 }
 
 static void few_ids_are_counted_exactly(void **state)
@@ -133,7 +134,8 @@ static void quantiles_are_within_a_percent(void **state)
 	for (int p = 0; p <= 100; p++) {
 		double want = x[p * (N - 1) / 100];
 
-		assert_true(fabs(hps_quantiles_at(&q, N, p / 100.0) - want) <= 0.01 * fabs(want) + 0.5);
+		assert_true(fabs(hps_quantiles_at(&q, N, p / 100.0) - want) <=
+			    0.01 * fabs(want) + 0.5);
 	}
 }
 
@@ -154,8 +156,9 @@ static void a_small_file_by_hand(void **state)
 {
 	char path[256];
 	const char *const operand = path;
-	struct hps_stat_opts o = { .path = &operand, .n_paths = 1, .slots = 2, .dense = 2,
-				   .skip_bad = 1 };
+	struct hps_stat_opts o = {
+		.path = &operand, .n_paths = 1, .slots = 2, .dense = 2, .skip_bad = 1
+	};
 	const char text[] = "1\t3\t\tab\t\n"
 			    "0\t-5\t\tab\tcd\r\n"
 			    "0\tx\t\tab\tcd\n"
@@ -173,7 +176,8 @@ static void a_small_file_by_hand(void **state)
 	assert_int_equal(s.positives, 1);
 	assert_int_equal(s.dense[0].blanks, 1);
 	assert_int_equal(s.dense[0].negatives, 1);
-	assert_true(s.dense[0].min == -5 && s.dense[0].max == 3 && fabs(s.dense[0].mean + 1) < 1e-12);
+	assert_true(s.dense[0].min == -5 && s.dense[0].max == 3 &&
+		    fabs(s.dense[0].mean + 1) < 1e-12);
 	assert_true(s.dense[0].p10 == -5 && s.dense[0].any);
 	assert_int_equal(s.dense[1].blanks, 3);
 	assert_false(s.dense[1].any);

@@ -68,8 +68,8 @@ static void auc_equals_pair_counting(void **state)
 		}
 		label[0] = 0;
 		label[1] = 1;
-		assert_near(measure(row, score, label, n).auc.value,
-				    auc_by_pairs(score, label, n), 1e-15);
+		assert_near(measure(row, score, label, n).auc.value, auc_by_pairs(score, label, n),
+			    1e-15);
 	}
 }
 
