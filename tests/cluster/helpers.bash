@@ -71,7 +71,7 @@ child() {
 
 # first_line FILE: wait until a process has written a line there.
 first_line() {
-	timeout 30 tail -n +1 -f "$1" 2>/dev/null | head -n 1 >/dev/null
+	timeout 120 tail -n +1 -f "$1" 2>/dev/null | head -n 1 >/dev/null
 	[ -s "$1" ]
 }
 
