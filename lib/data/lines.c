@@ -267,6 +267,9 @@ static enum hps_status next_of_file(struct hps_lines *l, struct hps_chunk *c, st
 	bool ended = false;
 	enum hps_status st = fill(l, c, &ended, err);
 
+	if (st == HPS_BAD_INPUT && l->line + count_newlines(c->data, c->len) > 0)
+		hps_err_hint(err, "whole lines before it: %" PRIu64,
+			     l->line + count_newlines(c->data, c->len));
 	if (st != HPS_OK || atomic_load(&l->woken))
 		return st;
 	if (!ended)

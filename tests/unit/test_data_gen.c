@@ -66,10 +66,10 @@ static void same_rows_for_any_threads_and_compression(void **state)
 	struct hps_gen_summary first, s;
 	struct hps_buf a = HPS_BUF_INIT, b = HPS_BUF_INIT;
 
-	o.rows = 20000; /* blocks of 8192: an uneven last one */
+	o.rows = 17000; /* blocks of 8192: an uneven last one */
 	o.want_auc = true;
 	generate(&o, "a", &a, &first);
-	for (uint32_t threads = 2; threads <= 5; threads++) {
+	for (uint32_t threads = 2; threads <= 4; threads++) {
 		o.threads = threads;
 		o.compress = (enum hps_compress)(threads % 3);
 		generate(&o, "b", &b, &s);
@@ -112,7 +112,7 @@ static void skip_continues(void **state)
 /* The label is as likely as the logit says, and the figures follow from both. */
 static void the_summary_tells_the_truth(void **state)
 {
-	enum { N = 40000 };
+	enum { N = 20000 };
 	struct hps_gen_opts o = hps_gen_defaults();
 	struct hps_gen_summary s;
 	struct hps_truth *t;
@@ -213,7 +213,7 @@ static void ids_follow_zipf(void **state)
 	struct hps_stat_opts q = { .path = &operand, .n_paths = 1 };
 	struct hps_stat stat;
 
-	o.rows = 40000;
+	o.rows = 20000;
 	o.slots = 3;
 	o.dense = 2;
 	o.ids = 100;
@@ -236,8 +236,8 @@ static void ids_follow_zipf(void **state)
 			for (int k = 0; zipf > 0 && k < 3; k++) {
 				double p = pow(k + 1, -zipf) / sum;
 
-				assert_true(fabs((double)stat.slot[slot].top[k].count / 40000 - p) <
-					    5 * sqrt(p / 40000));
+				assert_true(fabs((double)stat.slot[slot].top[k].count / 20000 - p) <
+					    5 * sqrt(p / 20000));
 			}
 		}
 		hps_stat_release(&stat);
@@ -247,9 +247,9 @@ static void ids_follow_zipf(void **state)
 	generate(&o, "zipf", &text, &s);
 	assert_int_equal(hps_stat(&q, &stat, NULL), HPS_OK);
 	for (int i = 0; i < 2; i++)
-		assert_true(fabs((double)stat.dense[i].blanks / 40000 - 0.3) < 0.012);
+		assert_true(fabs((double)stat.dense[i].blanks / 20000 - 0.3) < 0.016);
 	for (int i = 0; i < 3; i++)
-		assert_true(fabs((double)stat.slot[i].blanks / 40000 - 0.3) < 0.012);
+		assert_true(fabs((double)stat.slot[i].blanks / 20000 - 0.3) < 0.016);
 	hps_stat_release(&stat);
 	hps_buf_release(&text);
 }
@@ -320,9 +320,10 @@ static void failures_end_all_threads(void **state)
 	hps_sink_free(sink);
 	assert_int_equal(hps_file_read(path, 0, &(struct hps_buf)HPS_BUF_INIT, NULL), HPS_IO);
 	o.go_on = NULL;
-	o.rows = 30000;
+	o.rows = 9000;
+	o.threads = 2;
 	o.want_auc = true;
-	for (unsigned long nth = 1; nth < 40; nth++) {
+	for (unsigned long nth = 1; nth < 24; nth++) {
 		enum hps_status st;
 
 		assert_int_equal(hps_sink_new("/dev/null", &sink, NULL), HPS_OK);
@@ -333,7 +334,7 @@ static void failures_end_all_threads(void **state)
 		failed += st == HPS_MEMORY;
 		hps_sink_free(sink);
 	}
-	assert_true(failed > 15);
+	assert_true(failed > 10);
 }
 
 int main(void)

@@ -169,6 +169,8 @@ static void all_compressions_read_alike(void **state)
 		struct hps_reader *r;
 
 		write_rows(path, 0, N, (enum hps_compress)how);
+		o.parsers = 1 + (uint32_t)how;
+		o.ahead = 1 + 2 * (uint32_t)how;
 		r = open_reader(&o);
 		for (uint32_t epoch = 0; epoch < 2; epoch++) {
 			assert_int_equal(read_epoch(r, epoch, 777, value, N + 1, &rows, NULL),
@@ -840,6 +842,39 @@ static void digests_tell_files_apart(void **state)
 	hps_buf_release(&b);
 }
 
+static void criteo_10k(void **state)
+{
+	const char *data = getenv("HPS_DATA");
+	char name[512];
+	const char *path = name;
+	struct hps_reader_opts o = options(&path, 1);
+	struct wants w = { 0, 1000, 1000, UINT64_MAX };
+	struct hps_reader *r;
+	uint32_t rows = 0, positives = 0;
+	bool at_end = false;
+
+	snprintf(name, sizeof name, "%s/criteo-10k/criteo_first10000.tsv",
+		 data && *data ? data : "../shared/data");
+	if (access(name, R_OK) != 0)
+		skip();
+	o.slots = 26;
+	o.dense = 13;
+	r = open_reader(&o);
+	start(r, 0, &w);
+	while (!at_end) {
+		struct hps_batch *b;
+
+		assert_int_equal(hps_reader_next(r, &b, &at_end, NULL), HPS_OK);
+		rows += b->rows;
+		for (uint32_t i = 0; i < b->rows; i++)
+			positives += b->label[i] == 1;
+		hps_reader_give_back(r, b);
+	}
+	assert_int_equal(rows, 10000);
+	assert_int_equal(positives, 2182);
+	hps_reader_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -861,6 +896,7 @@ int main(void)
 		cmocka_unit_test(overlapping_ranges_are_refused),
 		cmocka_unit_test(memory_failures_are_told),
 		cmocka_unit_test(digests_tell_files_apart),
+		cmocka_unit_test(criteo_10k),
 	};
 
 	return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
