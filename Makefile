@@ -162,7 +162,7 @@ check-cluster:
 
 lint:
 	@scripts/setup build check lint
-	$(SUBMAKE) all compile_commands.json
+	$(SUBMAKE) all
 	@HPS_BIN='$(abspath $(BUILD))/bin' scripts/lint
 
 format:
