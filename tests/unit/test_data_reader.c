@@ -266,6 +266,7 @@ static void the_end_is_seen_at_once(void **state)
 		assert_int_equal(hps_reader_next(r, &b, &at_end, NULL), HPS_OK);
 		assert_int_equal(b->rows, k < 2 ? 50 : 0);
 		assert_int_equal(at_end, k >= 1);
+		assert_int_equal(hps_reader_rows(r), k >= 1 ? 100 : UINT64_MAX);
 		if (k == 3)
 			assert_null(b->file);
 		hps_reader_give_back(r, b);
