@@ -30,8 +30,33 @@ static enum hps_status in_use(const char *path, int lock_fd, struct hps_err *err
 	return HPS_NET;
 }
 
-/* The lock file of a path, locked. The loop ends a race with a holder that removes it
- * between our open and our flock. */
+static enum hps_status make_dir(const char *path, struct hps_err *err)
+{
+	char dir[sizeof(((struct hps_listener *)0)->path)];
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	if (hps_mkdirs(dirname(dir), 0700, err) == HPS_OK)
+		return HPS_OK;
+	if (err)
+		err->status = HPS_NET;
+	hps_err_hint(err, "the directory of an ipc endpoint must be writable here");
+	return HPS_NET;
+}
+
+/* A job's own directory goes with the last socket in it; others are people's. */
+static void drop_dir(const char *lock)
+{
+	char dir[sizeof(((struct hps_listener *)0)->lock)], name[sizeof(dir)];
+
+	snprintf(dir, sizeof(dir), "%s", lock);
+	dirname(dir);
+	snprintf(name, sizeof(name), "%s", dir);
+	if (!strncmp(basename(name), "hps-", 4))
+		rmdir(dir); /* fails, as it should, while others are in it */
+}
+
+/* The lock file of a path, locked, in a directory that is made. The loop ends a race with a
+ * holder that removes either between our open and our flock. */
 static enum hps_status take_lock(struct hps_listener *l, const char *path, struct hps_err *err)
 {
 	char name[sizeof(l->lock)], pid[32];
@@ -40,7 +65,11 @@ static enum hps_status take_lock(struct hps_listener *l, const char *path, struc
 
 	snprintf(name, sizeof(name), "%s.lock", path);
 	for (;;) {
+		if (make_dir(path, err) != HPS_OK)
+			return HPS_NET;
 		fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0 && errno == ENOENT)
+			continue;
 		if (fd < 0)
 			return hps_err_errno(err, HPS_NET, "cannot make the lock file %s", name);
 		if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -103,15 +132,7 @@ static enum hps_status open_ipc(const struct hps_endpoint *e, struct hps_listene
 				struct hps_err *err)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	char dir[sizeof(e->path)];
 
-	memcpy(dir, e->path, sizeof(dir));
-	if (hps_mkdirs(dirname(dir), 0700, err) != HPS_OK) {
-		if (err)
-			err->status = HPS_NET;
-		hps_err_hint(err, "the directory of an ipc endpoint must be writable here");
-		return HPS_NET;
-	}
 	if (take_lock(l, e->path, err) != HPS_OK)
 		return HPS_NET;
 	memcpy(sa.sun_path, e->path, sizeof(sa.sun_path));
@@ -208,6 +229,7 @@ void hps_listener_close(struct hps_listener *l)
 	if (l->lock_fd >= 0) {
 		unlink(l->lock);
 		close(l->lock_fd);
+		drop_dir(l->lock);
 	}
 	*l = (struct hps_listener){ .fd = -1, .lock_fd = -1 };
 }

@@ -38,8 +38,8 @@ enum hps_status hps_net_new(struct hps_net_ctx *c, const struct hps_net_opts *o,
 void hps_net_free(struct hps_net *n, int linger_ms);
 
 /* Bind, once a net. An ipc path is guarded by PATH.lock (flock, removed at close), since a
- * second bind would steal it silently; its directory is made (mode 0700), and the socket a
- * killed process left behind is taken over. A port in use, an address not of this host, a path
+ * second bind would steal it silently; its directory is made (mode 0700; one named hps-* is
+ * removed with the last socket in it), and the socket a killed process left behind is taken over. A port in use, an address not of this host, a path
  * too long are named with a hint: HPS_NET. "tcp://HOST:0" takes any port: hps_net_endpoint tells
  * which. HOST is a name, an IPv4 address or an IPv6 one in brackets; nothing listens on
  * more interfaces than it says. */

@@ -74,7 +74,7 @@ void scratch_make(char *path, size_t size)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	snprintf(path, size, "%s/hps-unit-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	snprintf(path, size, "%s/hpsunit-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(path));
 }
 
