@@ -142,7 +142,7 @@ struct hps_cost_type {
 	double memory;	  /* 0 = not stated */
 	double bandwidth; /* INFINITY = free */
 	double latency;
-	uint32_t link_class; /* types of equal bandwidth have equal classes */
+	uint32_t link_class; /* equal for equal bandwidths, from the slowest on */
 	/* Prefix sums over layers, n_layers + 1 each: sum of layers i..j = x[j+1] - x[i]. */
 	double *fixed;	  /* executor: c0. paper: OCT (1 - alpha) / B_o */
 	double *variable; /* executor: c1. paper: OCT alpha / B_o */

@@ -284,15 +284,25 @@ static void settle_cluster(struct hps_cost *c)
 	}
 }
 
-/* Types of equal bandwidth get equal classes, numbered by first appearance. */
+/* Types of equal bandwidth get equal classes, numbered from the slowest on. */
 static void number_classes(struct hps_cost *c)
 {
-	for (uint32_t t = 0; t < c->n_types; t++) {
-		uint32_t u = 0;
+	double above = -1;
 
-		while (u < t && c->type[u].bandwidth != c->type[t].bandwidth)
-			u++;
-		c->type[t].link_class = u < t ? c->type[u].link_class : c->n_classes++;
+	for (uint32_t n = 0; n < c->n_types;) {
+		double next = INFINITY;
+
+		for (uint32_t t = 0; t < c->n_types; t++)
+			if (c->type[t].bandwidth > above)
+				next = fmin(next, c->type[t].bandwidth);
+		for (uint32_t t = 0; t < c->n_types; t++) {
+			if (c->type[t].bandwidth == next) {
+				c->type[t].link_class = c->n_classes;
+				n++;
+			}
+		}
+		c->n_classes++;
+		above = next;
 	}
 }
 

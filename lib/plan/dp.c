@@ -1,9 +1,64 @@
 /* At one cycle time tau, which cuts and types are cheapest, sums over stages left out? Backward
- * dynamic programming over (cut, class before it, class after it); exact.h, item 2. */
+ * dynamic programming over (cut, class of its bandwidth); exact.h, item 2. Types are tried in the
+ * order of what they cost at least, so that few of many are. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 #include "plan/exact_int.h"
+
+enum { MAX_ORDER = 1 << 24 };
+
+/* The number of layers q1 .. q2-1 among all such pairs. */
+static size_t pair(const struct hps_dp *d, size_t q1, size_t q2)
+{
+	return q1 * d->L - q1 * (q1 - 1) / 2 + q2 - q1 - 1;
+}
+
+struct rank {
+	double value;
+	uint16_t type;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	return x->type - y->type;
+}
+
+/* Types by price * b for each pair. Without (too many, no memory) all types are tried. */
+static void rank_types(struct hps_dp *d)
+{
+	const struct hps_cost *c = d->p->cost;
+	size_t pairs = (size_t)d->L * (d->L + 1) / 2;
+	struct rank *rank;
+
+	if (c->n_types < 3 || d->p->merge || pairs > MAX_ORDER / c->n_types)
+		return;
+	rank = hps_calloc(c->n_types, sizeof(*rank), NULL);
+	d->order = hps_calloc(pairs * c->n_types, sizeof(*d->order), NULL);
+	for (uint32_t q1 = 0; rank && d->order && q1 < d->L; q1++) {
+		for (uint32_t q2 = q1 + 1; q2 <= d->L; q2++) {
+			uint16_t *order = d->order + pair(d, q1, q2) * c->n_types;
+
+			for (uint32_t t = 0; t < c->n_types; t++) {
+				struct hps_stage_time s = hps_cost_stage_bare(c, q1, q2 - 1, t, 1);
+
+				rank[t] = (struct rank){ c->type[t].price * s.b, (uint16_t)t };
+			}
+			qsort(rank, c->n_types, sizeof(*rank), by_value);
+			for (uint32_t t = 0; t < c->n_types; t++)
+				order[t] = rank[t].type;
+		}
+	}
+	if (!rank) {
+		free(d->order);
+		d->order = NULL;
+	}
+	free(rank);
+}
 
 enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struct hps_err *err)
 {
@@ -12,15 +67,16 @@ enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struc
 	d->L = p->cost->n_layers;
 	d->C = p->cost->n_classes;
 	d->counts_first = hps_cost_first_matters(p->cost);
-	d->node = hps_calloc(((size_t)d->L + 1) * d->C * d->C, sizeof(*d->node), err);
+	d->node = hps_calloc(((size_t)d->L + 1) * d->C, sizeof(*d->node), err);
 	d->type_of_class = hps_calloc(d->C, sizeof(*d->type_of_class), err);
-	d->left = hps_calloc(d->C, sizeof(*d->left), err);
-	if (!d->node || !d->type_of_class || !d->left) {
+	d->found = hps_calloc((size_t)d->C * d->C, sizeof(*d->found), err);
+	if (!d->node || !d->type_of_class || !d->found) {
 		hps_dp_release(d);
 		return HPS_MEMORY;
 	}
 	for (uint32_t t = 0; t < p->cost->n_types; t++)
 		d->type_of_class[p->cost->type[t].link_class] = t;
+	rank_types(d);
 	return HPS_OK;
 }
 
@@ -28,7 +84,8 @@ void hps_dp_release(struct hps_dp *d)
 {
 	free(d->node);
 	free(d->type_of_class);
-	free(d->left);
+	free(d->order);
+	free(d->found);
 	memset(d, 0, sizeof(*d));
 }
 
@@ -59,8 +116,7 @@ bool hps_dp_too_long(const struct hps_dp *d, const struct hps_dp_query *q,
 {
 	const struct hps_cost *c = d->p->cost;
 
-	/* A table may speed up a longer stage less, never make it faster; but its best k is not
-	 * known without looking. */
+	/* Which k is best by a table is not known without looking. */
 	if (!hps_stage_regular(c, bare))
 		return false;
 	return bare->a + bare->b / c->type[bare->type].limit > q->tau * (1 + HPS_TIME_EPS);
@@ -89,36 +145,30 @@ static void offer(struct hps_dp_node *node, const struct hps_dp_way *w)
 	}
 }
 
-/* The way on from a node whose last stage was on `type`. */
-static const struct hps_dp_way *way_after(const struct hps_dp *d, const struct hps_dp_node *node,
-					  uint32_t type)
-{
-	return &node->way[d->p->merge && node->way[0].type == type];
-}
-
-/* Stages on t from q1 to q2, for all classes around it. */
+/* One stage on a type, for all classes of its cuts. */
 static void extend(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, uint32_t q2,
-		   uint32_t t, const struct hps_stage_time *bare, const double *left)
+		   const struct hps_stage_time *bare)
 {
 	const struct hps_cost *c = d->p->cost;
-	uint32_t mine = c->type[t].link_class;
-	uint32_t rights = q2 < d->L ? d->C : 1, lefts = q1 ? d->C : 1;
+	uint32_t t = bare->type, lefts = hps_dp_classes(d, q1, t),
+		 rights = hps_dp_classes(d, q2, t);
 
-	for (uint32_t cn = 0; cn < rights; cn++) {
+	for (uint32_t wr = 0; wr < rights; wr++) {
 		const struct hps_dp_way *rest = NULL;
 		double right = 0;
 
 		if (q2 < d->L) {
-			rest = way_after(d, hps_dp_at(d, q2, mine, cn), t);
+			rest = hps_dp_after(d, hps_dp_at(d, q2, wr), t);
 			if (isinf(rest->value))
 				continue;
-			right = hps_cost_cut(c, q2, t, (int)d->type_of_class[cn]);
+			right = hps_cost_cut(c, q2, t, (int)d->type_of_class[wr]);
 		}
-		for (uint32_t cl = 0; cl < lefts; cl++) {
-			struct hps_dp_stage st = hps_dp_stage(d, q, bare, left[cl] + right);
+		for (uint32_t wl = 0; wl < lefts; wl++) {
+			double left = q1 ? hps_cost_cut(c, q1, t, (int)d->type_of_class[wl]) : 0;
+			struct hps_dp_stage st = hps_dp_stage(d, q, bare, left + right);
 			struct hps_dp_way w = { .type = t,
 						.next = q2,
-						.next_class = cn,
+						.next_class = wr,
 						.k = st.k,
 						.value = st.value,
 						.units = st.k,
@@ -126,60 +176,78 @@ static void extend(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, 
 
 			if (!st.k)
 				continue;
+			d->found[wl * d->C + wr] = fmin(d->found[wl * d->C + wr], st.value);
 			if (rest) {
 				w.value += rest->value;
 				w.units += rest->units;
 				w.stages += rest->stages;
 			}
-			offer(hps_dp_at(d, q1, cl, mine), &w);
+			offer(hps_dp_at(d, q1, wl), &w);
 		}
+	}
+}
+
+/* The dearest that a stage on t may be and still matter: what has been found for its cuts. */
+static double dearest(const struct hps_dp *d, uint32_t q1, uint32_t q2, uint32_t t)
+{
+	uint32_t lefts = hps_dp_classes(d, q1, t), rights = hps_dp_classes(d, q2, t);
+	double most = 0;
+
+	for (uint32_t wl = 0; wl < lefts; wl++)
+		for (uint32_t wr = 0; wr < rights; wr++)
+			most = fmax(most, d->found[wl * d->C + wr]);
+	return most * (1 + HPS_TIME_EPS);
+}
+
+/* All stages of layers q1 .. q2-1. */
+static void extend_all(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, uint32_t q2)
+{
+	const struct hps_cost *c = d->p->cost;
+	const uint16_t *order = d->order ? d->order + pair(d, q1, q2) * c->n_types : NULL;
+
+	for (uint32_t i = 0; i < d->C * d->C; i++)
+		d->found[i] = INFINITY;
+	for (uint32_t i = 0; i < c->n_types; i++) {
+		uint32_t t = order ? order[i] : i;
+		struct hps_stage_time bare = hps_cost_stage_bare(c, q1, q2 - 1, t, q->first);
+
+		/* price * k >= price * b / tau, price * k ET(k) >= price * b, and b at k_first 1 is
+		 * the order's. */
+		if (order && hps_stage_regular(c, &bare)) {
+			double b =
+				q->first == 1 ? bare.b : hps_cost_stage_bare(c, q1, q2 - 1, t, 1).b;
+
+			if (c->type[t].price * (q->weights ? b : b / q->tau) >
+			    dearest(d, q1, q2, t))
+				continue;
+		}
+		if (!hps_dp_too_long(d, q, &bare))
+			extend(d, q, q1, q2, &bare);
 	}
 }
 
 double hps_dp_solve(struct hps_dp *d, const struct hps_dp_query *q)
 {
-	const struct hps_cost *c = d->p->cost;
-	double best = INFINITY;
-
-	for (size_t i = 0; i < ((size_t)d->L + 1) * d->C * d->C; i++)
+	for (size_t i = 0; i < ((size_t)d->L + 1) * d->C; i++)
 		d->node[i].way[0] = d->node[i].way[1] =
 			(struct hps_dp_way){ .value = INFINITY, .type = UINT32_MAX };
-	for (uint32_t q1 = d->L; q1-- > 0;) {
-		for (uint32_t t = 0; t < c->n_types; t++) {
-			for (uint32_t cl = 0; cl < d->C; cl++)
-				d->left[cl] =
-					q1 ? hps_cost_cut(c, q1, t, (int)d->type_of_class[cl]) : 0;
-			for (uint32_t q2 = q1 + 1; q2 <= d->L; q2++) {
-				struct hps_stage_time bare =
-					hps_cost_stage_bare(c, q1, q2 - 1, t, q->first);
-
-				if (hps_dp_too_long(d, q, &bare))
-					break;
-				extend(d, q, q1, q2, t, &bare, d->left);
-			}
-		}
-	}
-	for (uint32_t cn = 0; cn < d->C; cn++)
-		best = fmin(best, hps_dp_at(d, 0, 0, cn)->way[0].value);
-	return best;
+	for (uint32_t q1 = d->L; q1-- > 0;)
+		for (uint32_t q2 = q1 + 1; q2 <= d->L; q2++)
+			extend_all(d, q, q1, q2);
+	return hps_dp_at(d, 0, 0)->way[0].value;
 }
 
 uint32_t hps_dp_plan(const struct hps_dp *d, struct hps_span *stage)
 {
-	const struct hps_dp_way *w = &hps_dp_at(d, 0, 0, 0)->way[0];
+	const struct hps_dp_way *w = &hps_dp_at(d, 0, 0)->way[0];
 	uint32_t n = 0, at = 0;
 
-	for (uint32_t cn = 1; cn < d->C; cn++)
-		if (way_better(&hps_dp_at(d, 0, 0, cn)->way[0], w))
-			w = &hps_dp_at(d, 0, 0, cn)->way[0];
 	for (;;) {
-		uint32_t mine = d->p->cost->type[w->type].link_class;
-
 		stage[n++] = (struct hps_span){ at, w->next - 1, w->type, w->k };
 		at = w->next;
 		if (at == d->L)
 			return n;
-		w = way_after(d, hps_dp_at(d, at, mine, w->next_class), w->type);
+		w = hps_dp_after(d, hps_dp_at(d, at, w->next_class), w->type);
 	}
 }
 

@@ -7,22 +7,28 @@
 #include "plan/exact_int.h"
 
 /* Sweeps that a proof takes are tens to some thousands. */
-enum { DEFAULT_SWEEPS = 200000, STEP_SWEEPS = 256, STEP_TRIES = 5000 };
+enum { DEFAULT_SWEEPS = 200000, STEP_SWEEPS = 256, STEP_TRIES = 5000, STRIDES = 32 };
 /* A tau range is searched from its end: prices above best / (tau / RANGE) wait for a later
- * one. */
-#define RANGE 1.1
+ * one. A first look at the range goes in strides of COARSE, for a good plan to begin with. */
+#define RANGE  1.1
+#define COARSE 1.5
 
 struct exact {
 	const struct hps_problem *p;
 	struct hps_search *search;
 	struct hps_dp dp;
-	struct hps_sums sums;		/* watched so far */
-	struct hps_span *stage, *tried; /* L */
-	struct hps_stage_time *time;	/* L */
-	uint32_t n;
-	struct hps_vector vector; /* of stage, when found */
-	double best;		  /* objective by `rate` of the best plan met */
-	double rest;		  /* no plan still to come costs less, by `rate` */
+	uint32_t most_first;	    /* k_first at most */
+	struct first_stage *firsts; /* L * n_types * C, n_firsts in use */
+	size_t n_firsts;
+	double *first_bound;	       /* most_first + 1 */
+	struct hps_sums sums;	       /* watched so far */
+	struct hps_span *stage;	       /* L: the plan of one tau and k_first, then of one tau */
+	struct hps_span *kept, *tried; /* L */
+	struct hps_stage_time *time;   /* L */
+	uint32_t n, n_kept;
+	struct hps_vector vector, vector_kept; /* of stage, when found */
+	double best;			       /* objective by `rate` of the best plan met */
+	double rest;			       /* no plan still to come costs less, by `rate` */
 };
 
 enum outcome { FOUND, NONE, UNKNOWN };
@@ -77,17 +83,15 @@ static bool keeps_sums(struct exact *x, double tau, bool *more)
 	return ok && known;
 }
 
-/* The least price within tau for k_first = first, below the ceiling, all sums kept. */
-static enum hps_status solve(struct exact *x, double tau, uint32_t first, double ceiling,
-			     enum outcome *out, struct hps_err *err)
+/* The least price within tau for k_first = first, up to the ceiling, all sums kept. */
+static enum hps_status solve_first(struct exact *x, double tau, uint32_t first, double ceiling,
+				   enum outcome *out, struct hps_err *err)
 {
 	const struct hps_cost *c = x->p->cost;
 	struct hps_dp_query q = { .tau = tau, .first = first };
-	double value = hps_dp_solve(&x->dp, &q);
+	double value = hps_dp_solve(&x->dp, &q) + hps_dp_servers(&x->dp, &q, 0);
 	bool more;
 
-	x->search->evaluations++;
-	value += hps_dp_servers(&x->dp, &q, 0);
 	*out = NONE;
 	if (isinf(value) || hps_lower(ceiling, value))
 		return HPS_OK;
@@ -116,18 +120,170 @@ static enum hps_status solve(struct exact *x, double tau, uint32_t first, double
 	}
 }
 
+/* The least k of a first stage within tau, if it is to be `first` or more; 0: none. */
+static uint32_t least_first(const struct exact *x, double tau, uint32_t first)
+{
+	const struct hps_cost *c = x->p->cost;
+	uint32_t least = 0;
+
+	for (uint32_t t = 0; t < c->n_types; t++) {
+		for (uint32_t j = 0; j < c->n_layers; j++) {
+			struct hps_stage_time s = hps_cost_stage_bare(c, 0, j, t, first);
+			uint32_t k;
+
+			/* Without its cut, which makes it no slower. */
+			s.d += j + 1 < c->n_layers ? hps_cost_cut(c, j + 1, t, -1) : 0;
+			k = hps_stage_units(c, &s, tau, first);
+			if (k && (!least || k < least))
+				least = k;
+		}
+	}
+	return least;
+}
+
+/* k_first from `first` on that some first stage takes at this tau; 0: none. b rises with
+ * k_first, so what needs more than `first` at `first` needs it at all. */
+static uint32_t next_first(const struct exact *x, double tau, uint32_t first)
+{
+	uint32_t k;
+
+	if (!x->dp.counts_first)
+		return first == 1 ? 1 : 0;
+	for (; first <= x->most_first; first = k) {
+		k = least_first(x, tau, first);
+		if (!k || k == first)
+			return k;
+	}
+	return 0;
+}
+
+/* A first stage: what it costs a unit, its least k_first, and the least value of what follows for
+ * any k_first. */
+struct first_stage {
+	double price, rest;
+	uint32_t first;
+};
+
+/* First stages of layers 0 .. q-1 on type t, by class of the cut; x->dp has the ways on for
+ * k_first `open` and more. */
+static void add_firsts(struct exact *x, double tau, uint32_t open, uint32_t q, uint32_t t)
+{
+	const struct hps_cost *c = x->p->cost;
+
+	for (uint32_t w = 0; w < hps_dp_classes(&x->dp, q, t); w++) {
+		struct first_stage *f = &x->firsts[x->n_firsts];
+		uint32_t first = open, k;
+
+		f->price = c->type[t].price;
+		f->rest = 0;
+		if (q < x->dp.L)
+			f->rest = hps_dp_after(&x->dp, hps_dp_at(&x->dp, q, w), t)->value;
+		if (isinf(f->rest))
+			continue;
+		do {
+			struct hps_stage_time s = hps_cost_stage_bare(c, 0, q - 1, t, first);
+
+			if (q < x->dp.L)
+				s.d += hps_cost_cut(c, q, t, (int)x->dp.type_of_class[w]);
+			k = hps_stage_units(c, &s, tau, first);
+			f->first = first;
+			first = k;
+		} while (k > f->first);
+		x->n_firsts += k != 0;
+	}
+}
+
+/* The least that a plan of exactly this k_first costs, without servers: INFINITY if none. */
+static double first_bound(const struct exact *x, uint32_t first)
+{
+	double least = INFINITY;
+
+	for (size_t i = 0; i < x->n_firsts; i++)
+		if (x->firsts[i].first <= first)
+			least = fmin(least, x->firsts[i].price * first + x->firsts[i].rest);
+	return least;
+}
+
+/* The k_first not tried yet whose bound is least, if that is up to the ceiling; 0: none. */
+static uint32_t next_best_first(struct exact *x, uint32_t open, double ceiling)
+{
+	uint32_t at = 0;
+
+	for (uint32_t k = open; k <= x->most_first; k++) {
+		if (isinf(x->first_bound[k]) || x->first_bound[k] > ceiling)
+			continue;
+		at = k;
+		ceiling = x->first_bound[k] * (1 - HPS_TIME_EPS);
+	}
+	return at;
+}
+
+static void keep_cheaper(struct exact *x)
+{
+	if (x->n_kept && x->vector.price >= x->vector_kept.price)
+		return;
+	memcpy(x->kept, x->stage, x->n * sizeof(*x->kept));
+	x->n_kept = x->n;
+	x->vector_kept = x->vector;
+}
+
+/* The least price within tau, up to the ceiling, into x->stage and x->vector: item 6. */
+static enum hps_status solve(struct exact *x, double tau, double ceiling, enum outcome *out,
+			     struct hps_err *err)
+{
+	uint32_t open = next_first(x, tau, 1), first = open;
+	struct hps_dp_query q = { .tau = tau, .first = open, .first_open = true };
+	double servers = hps_dp_servers(&x->dp, &q, 0);
+	bool unknown = false;
+
+	x->search->evaluations++;
+	x->n_kept = x->n_firsts = 0;
+	if (open && x->dp.counts_first) {
+		hps_dp_solve(&x->dp, &q);
+		for (uint32_t t = 0; t < x->p->cost->n_types; t++)
+			for (uint32_t i = 1; i <= x->dp.L; i++)
+				add_firsts(x, tau, open, i, t);
+		for (uint32_t k = open; k <= x->most_first; k++)
+			x->first_bound[k] = first_bound(x, k) + servers;
+		first = next_best_first(x, open, ceiling);
+	}
+	while (first) {
+		enum outcome one;
+		enum hps_status rc = solve_first(x, tau, first, ceiling, &one, err);
+
+		if (rc)
+			return rc;
+		unknown |= one == UNKNOWN;
+		if (one == FOUND)
+			keep_cheaper(x);
+		if (!x->dp.counts_first)
+			break;
+		if (x->n_kept)
+			ceiling = fmin(ceiling, x->vector_kept.price * (1 - HPS_TIME_EPS));
+		x->first_bound[first] = INFINITY;
+		first = next_best_first(x, open, ceiling);
+	}
+	*out = unknown ? UNKNOWN : x->n_kept ? FOUND : NONE;
+	memcpy(x->stage, x->kept, x->n_kept * sizeof(*x->stage));
+	x->n = x->n_kept;
+	x->vector = x->vector_kept;
+	return HPS_OK;
+}
+
 /* A bound for all plans with a cycle up to tau: by price or by weights, as the objective is. */
-static enum hps_status bound(struct exact *x, double tau, uint32_t first, bool first_open,
-			     double *out, struct hps_err *err)
+static enum hps_status bound(struct exact *x, double tau, double *out, struct hps_err *err)
 {
 	struct hps_dp_query q = { .tau = tau,
-				  .first = first,
-				  .first_open = first_open,
+				  .first = next_first(x, tau, 1),
+				  .first_open = true,
 				  .weights = x->p->objective == HPS_COST_PER_SAMPLE };
 	double unit = q.weights ? 3600 : 1, value;
 	enum hps_label_end end;
 	enum hps_status rc;
 
+	*out = INFINITY;
+	if (!q.first)
+		return HPS_OK;
 	value = (hps_dp_solve(&x->dp, &q) + hps_dp_servers(&x->dp, &q, 0)) / unit;
 	*out = value;
 	if (isinf(value) || hps_lower(x->best, value))
@@ -180,8 +336,38 @@ static bool done(const struct exact *x, uint32_t *extra)
 	return hps_lower(x->search->best_trial.objective, x->rest) || ++*extra > STEP_SWEEPS;
 }
 
-/* All cycle times for k_first = first. *open: stopped before the end, x->rest bounds the rest. */
-static enum hps_status sweep(struct exact *x, uint32_t first, bool *open, struct hps_err *err)
+/* Prices above this are of no use for a cycle within (tau / range, tau]. */
+static double useful(const struct exact *x, double tau, double range)
+{
+	if (x->p->objective == HPS_PRICE_PER_HOUR)
+		return x->best * (1 + 2 * HPS_TIE_EPS);
+	if (isinf(x->best) || isinf(tau))
+		return INFINITY;
+	return x->best * 3600 * range / tau * (1 + 2 * HPS_TIE_EPS);
+}
+
+/* A first look: a good plan early saves most of the proof. */
+static enum hps_status look_around(struct exact *x, struct hps_err *err)
+{
+	double tau = hps_floor_tau(x->p);
+	enum outcome out = FOUND;
+	enum hps_status rc = HPS_OK;
+
+	for (int i = 0; !rc && i < STRIDES && hps_search_more(x->search); i++) {
+		rc = solve(x, tau, useful(x, tau, COARSE), &out, err);
+		if (!rc && out == FOUND) {
+			rc = take(x, err);
+			tau = fmin(tau, x->vector.cycle);
+		} else if (isinf(x->best)) {
+			break;
+		}
+		tau /= COARSE;
+	}
+	return rc;
+}
+
+/* All cycle times from the floor's down. *open: stopped before the end, x->rest bounds the rest. */
+static enum hps_status sweep(struct exact *x, bool *open, struct hps_err *err)
 {
 	const struct hps_problem *p = x->p;
 	double tau = hps_floor_tau(p);
@@ -190,25 +376,26 @@ static enum hps_status sweep(struct exact *x, uint32_t first, bool *open, struct
 
 	*open = false;
 	for (;;) {
-		double ceiling = INFINITY;
+		/* By `step` the rate's price is no reason to leave a plan out. */
+		bool step = p->cost->opt.evaluator == HPS_EVAL_STEP;
+		double ceiling = step ? INFINITY : useful(x, tau, RANGE);
 		enum outcome out;
 		enum hps_status rc;
 
+		x->search->bound = fmin(x->rest, x->best);
+		x->search->has_bound = isfinite(x->search->bound);
 		if (!hps_search_more(x->search)) {
 			*open = true;
 			return HPS_OK;
 		}
-		/* Only worth it where labels are at work: the path alone needs no ceiling. */
-		if (by_cost && isfinite(x->best) && isfinite(tau) && x->sums.n_types)
-			ceiling = x->best * 3600 / (tau / RANGE);
-		rc = solve(x, tau, first, ceiling, &out, err);
+		rc = solve(x, tau, ceiling, &out, err);
 		if (rc)
 			return rc;
 		if (out == UNKNOWN) {
 			*open = true;
 			return HPS_OK;
 		}
-		if (out == NONE && isinf(ceiling))
+		if (out == NONE && (isinf(ceiling) || !by_cost))
 			return HPS_OK;
 		if (out == NONE) {
 			tau /= RANGE;
@@ -217,12 +404,11 @@ static enum hps_status sweep(struct exact *x, uint32_t first, bool *open, struct
 			if (rc)
 				return rc;
 			tau = fmin(hps_below(tau), hps_below(x->vector.cycle));
-			if (by_cost && x->vector.price > 0 &&
-			    p->cost->opt.evaluator == HPS_EVAL_RATE)
+			if (by_cost && x->vector.price > 0 && !step)
 				tau = fmin(tau, x->best * 3600 / x->vector.price *
 							(1 + 2 * HPS_TIE_EPS));
 		}
-		rc = bound(x, tau, first, false, &x->rest, err);
+		rc = bound(x, tau, &x->rest, err);
 		if (rc)
 			return rc;
 		if (isinf(x->rest) || done(x, &extra))
@@ -230,41 +416,21 @@ static enum hps_status sweep(struct exact *x, uint32_t first, bool *open, struct
 	}
 }
 
-/* One sweep for each k_first, until the bound for all larger ones says stop. */
-static enum hps_status sweeps(struct exact *x, double *lower, struct hps_err *err)
+/* The sweep, from the bound for everything on; *lower bounds what was not looked at. */
+static enum hps_status sweep_all(struct exact *x, double *lower, struct hps_err *err)
 {
-	const struct hps_problem *p = x->p;
-	double tau = hps_floor_tau(p);
-	uint32_t most = 1;
+	bool open = false;
+	enum hps_status rc;
 
-	for (uint32_t t = 0; x->dp.counts_first && t < p->cost->n_types; t++)
-		if (hps_cost_first_max(p->cost, t) > most)
-			most = hps_cost_first_max(p->cost, t);
 	*lower = INFINITY;
-	for (uint32_t first = 1; first <= most; first++) {
-		double later;
-		bool open;
-		enum hps_status rc;
-
-		rc = bound(x, tau, first, true, &later, err);
-		if (rc)
-			return rc;
-		x->search->bound = fmin(later, x->best);
-		x->search->has_bound = isfinite(x->search->bound);
-		if (isinf(later) || hps_lower(x->best, later))
-			break;
-		x->rest = later;
-		rc = sweep(x, first, &open, err);
-		if (rc)
-			return rc;
-		if (open) {
-			/* Plans of this k_first that are left, and of all larger ones. */
-			rc = first < most ? bound(x, tau, first + 1, true, &later, err) : HPS_OK;
-			*lower = fmin(x->rest, first < most ? later : INFINITY);
-			return rc;
-		}
-	}
-	return HPS_OK;
+	rc = bound(x, hps_floor_tau(x->p), &x->rest, err);
+	if (!rc && !isinf(x->rest) && x->p->objective == HPS_COST_PER_SAMPLE)
+		rc = look_around(x, err);
+	if (!rc && !isinf(x->rest) && !hps_lower(x->best, x->rest))
+		rc = sweep(x, &open, err);
+	if (open)
+		*lower = x->rest;
+	return rc;
 }
 
 /* Every layer on one type, for each type: a plan to begin with, whatever the budget. */
@@ -308,11 +474,18 @@ static enum hps_status start(struct exact *x, const struct hps_problem *p,
 	rc = hps_dp_init(&x->dp, p, err);
 	if (rc)
 		return rc;
-	x->stage = hps_calloc(2 * L, sizeof(*x->stage), err);
+	x->most_first = 1;
+	for (uint32_t t = 0; x->dp.counts_first && t < p->cost->n_types; t++)
+		if (hps_cost_first_max(p->cost, t) > x->most_first)
+			x->most_first = hps_cost_first_max(p->cost, t);
+	x->stage = hps_calloc(3 * L, sizeof(*x->stage), err);
 	x->time = hps_calloc(L, sizeof(*x->time), err);
-	if (!x->stage || !x->time)
+	x->firsts = hps_calloc(L * p->cost->n_types, x->dp.C * sizeof(*x->firsts), err);
+	x->first_bound = hps_calloc((size_t)x->most_first + 1, sizeof(*x->first_bound), err);
+	if (!x->stage || !x->time || !x->firsts || !x->first_bound)
 		return HPS_MEMORY;
-	x->tried = x->stage + L;
+	x->kept = x->stage + L;
+	x->tried = x->stage + 2 * L;
 	return HPS_OK;
 }
 
@@ -321,6 +494,8 @@ static void stop(struct exact *x)
 	hps_dp_release(&x->dp);
 	free(x->stage);
 	free(x->time);
+	free(x->firsts);
+	free(x->first_bound);
 }
 
 enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
@@ -340,7 +515,7 @@ enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
 	if (!rc)
 		rc = seed_search(&x, err);
 	if (!rc)
-		rc = sweeps(&x, &lower, err);
+		rc = sweep_all(&x, &lower, err);
 	if (!rc && p->cost->opt.evaluator == HPS_EVAL_STEP)
 		rc = hps_improve(&search, STEP_TRIES, err);
 	stop(&x);
@@ -365,35 +540,33 @@ enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
 
 /* --- the highest throughput --- */
 
-/* The least cycle for k_first = first that is below *high, by bisection; each feasible tau is
- * replaced by its plan's own cycle, and the last step shows that nothing is below. */
-static enum hps_status fastest_of(struct exact *x, uint32_t first, double *high,
-				  struct hps_err *err)
+/* The least cycle by bisection; each feasible tau is replaced by its plan's own cycle, and the
+ * last step shows that nothing is below. */
+static enum hps_status bisect(struct exact *x, struct hps_err *err)
 {
-	double low = 0, tau = hps_below(*high);
-	enum outcome out;
+	double low = 0, high = INFINITY, tau = INFINITY;
 
 	for (;;) {
-		enum hps_status rc = solve(x, tau, first, INFINITY, &out, err);
+		enum outcome out;
+		enum hps_status rc = solve(x, tau, INFINITY, &out, err);
 
 		if (rc)
 			return rc;
 		if (out == FOUND) {
-			struct hps_trial t;
 			const struct hps_vector *v = &x->vector;
+			struct hps_trial t;
 
 			hps_trial_of_rate(x->p, v->cycle, v->price, v->shards, v->units, x->n, &t);
 			/* By cycle alone: what it costs does not matter here. */
 			x->search->n_best = 0;
 			hps_search_offer(x->search, x->stage, x->n, &t);
-			*high = fmin(tau, v->cycle);
+			high = fmin(tau, v->cycle);
 		} else {
 			low = tau;
 		}
-		if (hps_below(*high) <= low || hps_search_halted(x->search))
+		if (hps_below(high) <= low || hps_search_halted(x->search))
 			return HPS_OK;
-		tau = *high - low > 1e-9 * *high ? (isinf(*high) ? 1 : (low + *high) / 2)
-						 : hps_below(*high);
+		tau = high - low > 1e-9 * high ? (low + high) / 2 : hps_below(high);
 	}
 }
 
@@ -402,8 +575,6 @@ enum hps_status hps_plan_fastest(const struct hps_problem *p, struct hps_solutio
 {
 	struct hps_problem open = *p;
 	struct hps_search search;
-	uint32_t most = 1;
-	double high = INFINITY;
 	struct exact x;
 	enum hps_status rc;
 
@@ -414,18 +585,8 @@ enum hps_status hps_plan_fastest(const struct hps_problem *p, struct hps_solutio
 	if (rc)
 		return rc;
 	rc = start(&x, &open, &search, err);
-	for (uint32_t t = 0; !rc && x.dp.counts_first && t < p->cost->n_types; t++)
-		if (hps_cost_first_max(p->cost, t) > most)
-			most = hps_cost_first_max(p->cost, t);
-	for (uint32_t first = 1; !rc && first <= most; first++) {
-		struct hps_dp_query q = { .tau = hps_below(high),
-					  .first = first,
-					  .first_open = true };
-
-		if (isinf(hps_dp_solve(&x.dp, &q)))
-			break;
-		rc = fastest_of(&x, first, &high, err);
-	}
+	if (!rc)
+		rc = bisect(&x, err);
 	stop(&x);
 	if (rc || !search.n_best) {
 		hps_search_release(&search);

@@ -10,10 +10,11 @@
  *    work on shared cores) does not fall when one stage's k rises. So among plans of one
  *    structure with e <= tau, the one where every stage takes the LEAST k with ET(k) <= tau
  *    (hps_stage_units) and the servers the least S is the cheapest, and fits if any fits.
- * 2. Hence G(tau) = min { R(p) : e(p) <= tau } is a shortest path over (layer, class of the
- *    stage's own link, class of the next one's): a stage's ET depends on its neighbours only
- *    through their bandwidth, and types of equal bandwidth form one class. With `merge` the
- *    state carries the type itself.
+ * 2. Hence G(tau) = min { R(p) : e(p) <= tau } is a shortest path over (cut, bandwidth it is
+ *    crossed at): a stage's ET depends on its neighbours only through that, and it takes as many
+ *    values as types have bandwidths. A state may claim less bandwidth than the two sides have,
+ *    never more: claiming less is never better, so the optimum is unchanged. With `merge` each
+ *    state keeps its best way and the best one of another type.
  * 3. Couplings. Loads of servers and cores, and units of limited types, are sums over stages.
  *    First the path is sought without the sums (a relaxation). If its plan keeps all of them it
  *    is optimal. If not, the violated sums become resources of a label (price, resources), a
@@ -34,9 +35,11 @@
  *    all k up to the limit. S PT(S) is the servers' load, so they add ps_price times that.
  *    The shortest path under these weights, sums left out, bounds all that is still to come;
  *    stop when it reaches C. Stopped earlier by the budget, min(C, bound) is a valid bound.
- * 6. k_first. In the executor form b depends on k_first through n = M k_first. The sweep runs
- *    for k_first = 1, 2, ..; the bound of 5. with n of K and any k_first >= K bounds all later
- *    ones, as b grows with n: when it reaches C the loop ends.
+ * 6. k_first. In the executor form b depends on k_first through n = M k_first. One tau is solved
+ *    for each k_first in ascending order that some first stage takes at its own n; the path with n of
+ *    that k_first and any larger one allowed bounds those that follow, as b grows with n, and
+ *    ends the search when it reaches the best price. Bounds of 5. use the least k_first that tau
+ *    allows in the same way.
  * 7. Objective price per hour: G(1/floor); then smaller tau while G stays the same, for ties.
  * 8. Evaluator step: its cycle is at least the rate's, so the bound holds for it too. Structures
  *    met on the way are settled by it, the best is improved by local search, and is proven only

@@ -1,9 +1,10 @@
 /* Private to the exact planner: one fixed tau, as a shortest path (dp.c), and with sums over
  * stages (label.c). The proof is in exact.h.
  *
- * A node (q, cl, cn) is a cut before layer q: cl the link class of the stage that ends there, cn
- * that of the stage that begins. Ends: q = 0 has cl 0 alone, q = L has cn 0 alone (nothing
- * crosses there).
+ * A node (q, w) is a cut before layer q that is crossed at the bandwidth of class w: the stages on
+ * both sides have classes >= w. A cut's bandwidth is the smaller of the two sides', so the node
+ * with that w is among those of a plan, and the others count the cut slower than it is, which is
+ * never better. Nothing crosses at q = 0 and q = L: w is 0 there.
  */
 #ifndef HPS_PLAN_EXACT_INT_H
 #define HPS_PLAN_EXACT_INT_H
@@ -14,8 +15,8 @@
 struct hps_dp_query {
 	double tau;
 	uint32_t first;	 /* k_first: n = M * first */
-	bool first_open; /* any k_first >= first, later stages as many as their type has: a bound for
-			    * all of them. Else k_first = first exactly (executor form). */
+	bool first_open; /* any k_first >= first, later stages as many as their type has: a
+			  * bound for all of them. Else k_first = first exactly (executor form). */
 	bool weights;	 /* minimise the sum of price * least k ET(k) (item 5), else of price * k */
 };
 
@@ -38,29 +39,44 @@ struct hps_dp {
 	const struct hps_problem *p;
 	uint32_t L, C;		  /* layers, classes */
 	bool counts_first;	  /* k_first changes times */
-	struct hps_dp_node *node; /* (L + 1) * C * C */
+	struct hps_dp_node *node; /* (L + 1) * C */
 	uint32_t *type_of_class;  /* C: some type of each class */
-	double *left;		  /* C: scratch, transfers at the left cut by class */
+	/* For layers q1 .. q2-1 the types by ascending price * b at k_first 1, a lower bound of
+	 * their value times tau; NULL where that would be too large. */
+	uint16_t *order;
+	double *found; /* C * C: scratch, the best value of a stage so far, by its two cuts */
 };
 
 enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struct hps_err *err);
 void hps_dp_release(struct hps_dp *d);
 
-static inline struct hps_dp_node *hps_dp_at(const struct hps_dp *d, uint32_t q, uint32_t cl,
-					    uint32_t cn)
+static inline struct hps_dp_node *hps_dp_at(const struct hps_dp *d, uint32_t q, uint32_t w)
 {
-	return &d->node[((size_t)q * d->C + cl) * d->C + cn];
+	return &d->node[(size_t)q * d->C + w];
 }
 
-/* A stage of layers q1 .. q2-1 (times without cuts in `bare`, transfers at its cuts added):
- * the least k and what it adds; k 0: none. */
+/* The way on from a node for a plan whose last stage is on `type`. */
+static inline const struct hps_dp_way *hps_dp_after(const struct hps_dp *d,
+						    const struct hps_dp_node *node, uint32_t type)
+{
+	return &node->way[d->p->merge && node->way[0].type == type];
+}
+
+/* Classes of a cut before q that a stage on t may have beside it: 0 .. this - 1. */
+static inline uint32_t hps_dp_classes(const struct hps_dp *d, uint32_t q, uint32_t t)
+{
+	return q && q < d->L ? d->p->cost->type[t].link_class + 1 : 1;
+}
+
+/* A stage (times without cuts in `bare`, transfers at its cuts added): the least k and what it
+ * adds; k 0: none. */
 struct hps_dp_stage {
 	uint32_t k;
 	double value;
 };
 struct hps_dp_stage hps_dp_stage(const struct hps_dp *d, const struct hps_dp_query *q,
 				 const struct hps_stage_time *bare, double cuts);
-/* Can no longer stage on this type, from the same first layer, keep within tau? */
+/* Can this stage, whatever its units, not keep within tau by its compute time alone? */
 bool hps_dp_too_long(const struct hps_dp *d, const struct hps_dp_query *q,
 		     const struct hps_stage_time *bare);
 
@@ -86,8 +102,8 @@ enum hps_label_end {
 	HPS_LABEL_STOPPED, /* too many labels, or out of time */
 };
 
-/* The optimum under the watched sums, given hps_dp_solve's nodes for the same query. Values at
- * or above `ceiling` are not looked for. value is with the servers. */
+/* The optimum under the watched sums, given hps_dp_solve's nodes for the same query. Values
+ * above `ceiling` are not looked for. value is with the servers. */
 enum hps_status hps_label_solve(const struct hps_dp *d, const struct hps_dp_query *q,
 				const struct hps_sums *sums, double ceiling,
 				struct hps_search *search, struct hps_span *stage, uint32_t *n,

@@ -36,9 +36,9 @@ struct labels {
 	bool full;
 };
 
-static struct bucket *bucket_at(struct labels *s, uint32_t q, uint32_t cl, uint32_t cn)
+static struct bucket *bucket_at(struct labels *s, uint32_t q, uint32_t w)
 {
-	return &s->bucket[((size_t)q * s->d->C + cl) * s->d->C + cn];
+	return &s->bucket[(size_t)q * s->d->C + w];
 }
 
 /* Any completion of b completes a, at no more. */
@@ -141,24 +141,23 @@ static enum hps_status finish(struct labels *s, const struct label *l, struct hp
 	return HPS_OK;
 }
 
-/* One stage of type t and layers q1 .. q2-1 after each label of a bucket. */
-static enum hps_status extend(struct labels *s, const struct bucket *from, uint32_t cl, uint32_t q2,
-			      uint32_t cn, const struct hps_stage_time *bare, double cuts,
+/* One stage after each label of a bucket, its cuts at classes wl and wr. */
+static enum hps_status extend(struct labels *s, const struct bucket *from, uint32_t wl, uint32_t q2,
+			      uint32_t wr, const struct hps_stage_time *bare, double cuts,
 			      struct hps_err *err)
 {
 	const struct hps_dp *d = s->d;
 	const struct hps_cost *c = d->p->cost;
-	uint32_t t = bare->type, mine = c->type[t].link_class;
+	uint32_t t = bare->type;
 	struct hps_dp_stage st = hps_dp_stage(d, s->q, bare, cuts);
-	const struct hps_dp_node *node = q2 < d->L ? hps_dp_at(d, q2, mine, cn) : NULL;
 	struct hps_stage_load load;
 	double rest = 0;
 
-	if (node)
-		rest = node->way[d->p->merge && node->way[0].type == t].value;
+	if (q2 < d->L)
+		rest = hps_dp_after(d, hps_dp_at(d, q2, wr), t)->value;
 	if (!st.k || isinf(rest))
 		return HPS_OK;
-	load = hps_cost_load(c, bare, bare->first ? (int)d->type_of_class[cl] : -1, st.k);
+	load = hps_cost_load(c, bare, bare->first ? (int)d->type_of_class[wl] : -1, st.k);
 	for (uint32_t i = 0; i < (from ? from->n : 1); i++) {
 		struct label l = { .prev = NO_LABEL };
 		enum hps_status rc;
@@ -184,33 +183,33 @@ static enum hps_status extend(struct labels *s, const struct bucket *from, uint3
 		if (!fits(s, &l) || l.value + rest + hps_dp_servers(d, s->q, l.dense) >
 					    s->ceiling * (1 + HPS_TIME_EPS))
 			continue;
-		rc = node ? insert(s, bucket_at(s, q2, mine, cn), &l, err) : finish(s, &l, err);
+		rc = q2 < d->L ? insert(s, bucket_at(s, q2, wr), &l, err) : finish(s, &l, err);
 		if (rc)
 			return rc;
 	}
 	return HPS_OK;
 }
 
-/* All stages on t that begin at q1 after class cl. */
+/* All stages on t that begin at q1 with the cut there at class wl. */
 static enum hps_status extend_all(struct labels *s, const struct bucket *from, uint32_t q1,
-				  uint32_t cl, uint32_t t, struct hps_err *err)
+				  uint32_t wl, uint32_t t, struct hps_err *err)
 {
 	const struct hps_dp *d = s->d;
 	const struct hps_cost *c = d->p->cost;
-	double left = q1 ? hps_cost_cut(c, q1, t, (int)d->type_of_class[cl]) : 0;
+	double left = q1 ? hps_cost_cut(c, q1, t, (int)d->type_of_class[wl]) : 0;
 
 	for (uint32_t q2 = q1 + 1; q2 <= d->L; q2++) {
 		struct hps_stage_time bare = hps_cost_stage_bare(c, q1, q2 - 1, t, s->q->first);
 
 		if (hps_dp_too_long(d, s->q, &bare))
 			break;
-		for (uint32_t cn = 0; cn < (q2 < d->L ? d->C : 1); cn++) {
+		for (uint32_t wr = 0; wr < hps_dp_classes(d, q2, t); wr++) {
 			double right = 0;
 			enum hps_status rc;
 
 			if (q2 < d->L)
-				right = hps_cost_cut(c, q2, t, (int)d->type_of_class[cn]);
-			rc = extend(s, from, cl, q2, cn, &bare, left + right, err);
+				right = hps_cost_cut(c, q2, t, (int)d->type_of_class[wr]);
+			rc = extend(s, from, wl, q2, wr, &bare, left + right, err);
 			if (rc)
 				return rc;
 		}
@@ -228,16 +227,15 @@ static enum hps_status run(struct labels *s, struct hps_search *search, bool *st
 		rc = extend_all(s, NULL, 0, 0, t, err);
 	for (uint32_t q = 1; !rc && q < d->L; q++) {
 		for (uint32_t t = 0; t < d->p->cost->n_types; t++) {
-			for (uint32_t cl = 0; !rc && cl < d->C; cl++) {
-				struct bucket *b =
-					bucket_at(s, q, cl, d->p->cost->type[t].link_class);
+			for (uint32_t wl = 0; !rc && wl < hps_dp_classes(d, q, t); wl++) {
+				struct bucket *b = bucket_at(s, q, wl);
 
 				if (s->full || hps_search_halted(search)) {
 					*stopped = true;
 					return HPS_OK;
 				}
 				if (b->n)
-					rc = extend_all(s, b, q, cl, t, err);
+					rc = extend_all(s, b, q, wl, t, err);
 			}
 		}
 	}
@@ -265,7 +263,7 @@ enum hps_status hps_label_solve(const struct hps_dp *d, const struct hps_dp_quer
 				double *value, enum hps_label_end *end, struct hps_err *err)
 {
 	struct labels s = { .d = d, .q = q, .sums = sums, .ceiling = ceiling, .best = NO_LABEL };
-	size_t nodes = ((size_t)d->L + 1) * d->C * d->C;
+	size_t nodes = ((size_t)d->L + 1) * d->C;
 	bool stopped = false;
 	enum hps_status rc;
 
