@@ -11,6 +11,7 @@ setup() {
 # A job over hosts that runs until it is ended: two servers, three workers.
 long_job() {
 	job 2,1 2 2 24 bsp ps spread
+	: >work-h2.out # it is there to be watched, and holds nothing of a job before
 	for h in here s1; do start serve-$h hps-serve --host $h --dead-after 2 job.json; done
 	for h in h0 h1 h2; do
 		start work-$h hps-work --host $h --dead-after 3 --epochs 1000000 job.json train.tsv
