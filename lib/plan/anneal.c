@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "plan/rivals.h"
 
-static const double hot = 0.3, warm = 0.05, cold = 0.0005;
-enum { EACH = 4000, MOST_RUNS = 12 };
+static const double hot = 0.3, warm = 0.05, cold = 0.002;
+enum { EACH = 5000, MOST_RUNS = 12 };
 
 struct annealing {
 	struct hps_search *search;

@@ -36,7 +36,7 @@ static const struct hps_method auto_ = {
 	hps_plan_auto,
 };
 static const struct hps_method greedy = {
-	"greedy", "greedy",	   "layer by layer, each where it costs least so far",
+	"greedy", "greedy",	   "layer by layer, each where the plan costs least",
 	false,	  hps_plan_greedy,
 };
 static const struct hps_method genetic = {

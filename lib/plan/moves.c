@@ -29,7 +29,7 @@ static uint32_t split_ways(const struct hps_problem *p)
 uint64_t hps_moves_count(const struct hps_problem *p, const struct hps_span *stage, uint32_t n,
 			 enum hps_move kind)
 {
-	uint64_t others = p->cost->n_types - 1, sum = 0;
+	uint64_t others = p->cost->n_types - 1, L = p->cost->n_layers, sum = 0;
 
 	switch (kind) {
 	case HPS_MOVE_BOUNDARY:
@@ -44,11 +44,10 @@ uint64_t hps_moves_count(const struct hps_problem *p, const struct hps_span *sta
 		return sum;
 	case HPS_MOVE_SPLIT:
 		return (uint64_t)(p->cost->n_layers - n) * split_ways(p);
-	case HPS_MOVE_ISLAND:
-		for (uint32_t i = 0; i < n; i++)
-			if (length(&stage[i]) > 2)
-				sum += (length(&stage[i]) - 2) * others;
-		return sum;
+	case HPS_MOVE_RUN:
+		return L * (L + 1) / 2 * p->cost->n_types;
+	case HPS_MOVE_SWAP:
+		return (uint64_t)n * (n - 1) / 2;
 	case HPS_MOVES:
 		break;
 	}
@@ -114,21 +113,47 @@ static uint32_t split(const struct hps_problem *p, const struct hps_span *stage,
 	return n;
 }
 
-static uint32_t island(const struct hps_problem *p, const struct hps_span *stage, uint32_t n,
-		       uint64_t i, struct hps_span *out)
+/* The pair (x, y), x <= y < n, number i of n (n + 1) / 2. */
+static void pair(uint64_t i, uint32_t n, uint32_t *x, uint32_t *y)
 {
-	uint32_t others = p->cost->n_types - 1, at = 0, l;
-	uint64_t place = i / others;
+	for (*x = 0; i >= n - *x; ++*x)
+		i -= n - *x;
+	*y = *x + (uint32_t)i;
+}
 
-	for (; length(&stage[at]) <= 2 || place >= length(&stage[at]) - 2; at++)
-		if (length(&stage[at]) > 2)
-			place -= length(&stage[at]) - 2;
-	l = stage[at].first + 1 + (uint32_t)place;
-	n = make_room(stage, n, at, 2, out);
-	out[at] = (struct hps_span){ stage[at].first, l - 1, stage[at].type, 0 };
-	out[at + 1] = (struct hps_span){ l, l, other(stage[at].type, i % others), 0 };
-	out[at + 2] = (struct hps_span){ l + 1, stage[at].last, stage[at].type, 0 };
-	return n;
+static uint32_t run(const struct hps_problem *p, const struct hps_span *stage, uint32_t n,
+		    uint64_t i, struct hps_span *out)
+{
+	struct hps_span mine = { .type = (uint32_t)(i % p->cost->n_types) };
+	uint32_t m = 0;
+
+	pair(i / p->cost->n_types, p->cost->n_layers, &mine.first, &mine.last);
+	for (uint32_t s = 0; s < n && stage[s].first < mine.first; s++) {
+		out[m] = stage[s];
+		if (out[m].last >= mine.first)
+			out[m].last = mine.first - 1;
+		m++;
+	}
+	out[m++] = mine;
+	for (uint32_t s = 0; s < n; s++) {
+		if (stage[s].last <= mine.last)
+			continue;
+		out[m] = stage[s];
+		if (out[m].first <= mine.last)
+			out[m].first = mine.last + 1;
+		m++;
+	}
+	return m;
+}
+
+static void swap(uint32_t n, uint64_t i, struct hps_span *out)
+{
+	uint32_t x, y, type;
+
+	pair(i, n - 1, &x, &y);
+	type = out[x].type;
+	out[x].type = out[y + 1].type;
+	out[y + 1].type = type;
 }
 
 uint32_t hps_moves_make(const struct hps_problem *p, const struct hps_span *stage, uint32_t n,
@@ -150,8 +175,11 @@ uint32_t hps_moves_make(const struct hps_problem *p, const struct hps_span *stag
 	case HPS_MOVE_SPLIT:
 		n = split(p, stage, n, i, out);
 		break;
-	case HPS_MOVE_ISLAND:
-		n = island(p, stage, n, i, out);
+	case HPS_MOVE_RUN:
+		n = run(p, stage, n, i, out);
+		break;
+	case HPS_MOVE_SWAP:
+		swap(n, i, out);
 		break;
 	case HPS_MOVES:
 		break;

@@ -6,7 +6,9 @@
  *                            merge     aaa|bbb   two neighbours are one, on the type of either
  *                            split     aa|c|bb|b a stage cut in two, both on its type (not under
  *                                                --merge) or one of them on another
- *                            island    a|c|a|bb|b a layer within a stage on another type
+ *                            run       a|cc|bb|b layers in a row become a stage on some type,
+ *                                                whatever they were part of
+ *                            swap      bbb|aa|b  two stages exchange their types
  *
  * Any structure is reached from any other. All that comes out covers the layers in order; units
  * are 0, to be settled. Under `merge` neighbours may come out on one type: hps_search_try joins
@@ -23,13 +25,14 @@ enum hps_move {
 	HPS_MOVE_TYPE,
 	HPS_MOVE_MERGE,
 	HPS_MOVE_SPLIT,
-	HPS_MOVE_ISLAND,
+	HPS_MOVE_RUN,
+	HPS_MOVE_SWAP,
 	HPS_MOVES
 };
 
 /* How many moves of a kind there are from stage[0..n), and the one numbered i (below that) into
  * out, which has room for all layers and is not stage. Returns its number of stages. For local
- * search: all of all kinds are the neighbourhood. */
+ * search all of some kinds are a neighbourhood; runs are L (L + 1) / 2 * T. */
 uint64_t hps_moves_count(const struct hps_problem *p, const struct hps_span *stage, uint32_t n,
 			 enum hps_move kind);
 uint32_t hps_moves_make(const struct hps_problem *p, const struct hps_span *stage, uint32_t n,

@@ -3,7 +3,7 @@
  * same answer for the same seed, a stop gives the best so far (at least one structure is always
  * looked at), and the bound is hps_search_bound's.
  *
- *   greedy   layer by layer in model order, each where it costs least so far (greedy.c)
+ *   greedy   layer by layer in model order, each where the whole plan costs least (greedy.c)
  *   genetic  crossover at stage boundaries, mutation by moves, the best survive (genetic.c)
  *   bayes    a Gaussian process over schedules, expected improvement (bayes.c, gp.h)
  *   anneal   simulated annealing over moves, restarts (anneal.c)

@@ -40,6 +40,8 @@ static enum hps_status solve_one(const struct hps_problem *p, struct hps_span *s
 	if (rc)
 		return rc;
 	rc = hps_search_try(&s, stage, &n, &trial, err);
+	if (!rc)
+		rc = hps_search_bound(&s, err);
 	if (rc) {
 		hps_search_release(&s);
 		return rc;
@@ -355,8 +357,10 @@ enum hps_status hps_plan_fixed(const struct hps_problem *p, const char *arg,
 				 p->cost->n_layers - 1);
 	if (!rc) {
 		hps_search_offer(&search, f.best, f.n, &f.trial);
-		rc = hps_search_finish(&search, out, err);
+		rc = hps_search_bound(&search, err);
 	}
+	if (!rc)
+		rc = hps_search_finish(&search, out, err);
 out:
 	hps_search_release(&search);
 	free(spans);
