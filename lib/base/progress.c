@@ -61,7 +61,9 @@ void hps_progress_set(uint64_t done, const char *text)
 	char middle[96], line[512];
 	size_t cols = 80;
 
-	if (!bar.on || now - bar.drawn_ms < REDRAW_MS)
+	bool last = bar.total && done >= bar.total;
+
+	if (!bar.on || (!last && now - bar.drawn_ms < REDRAW_MS))
 		return;
 	bar.drawn_ms = now;
 	draw_bar(middle, sizeof(middle), done, now);

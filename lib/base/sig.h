@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 
-/* SIGINT and SIGTERM set the flag (the second one _exits with 128 + signal);
+/* SIGINT, SIGTERM and SIGHUP set the flag (the second one _exits with 128 + signal);
  * SIGPIPE is ignored. */
 enum hps_status hps_sig_install(struct hps_err *err);
 

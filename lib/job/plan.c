@@ -8,7 +8,7 @@
 
 static const char *const objective_names[] = { "cost_per_sample", "price_per_hour" };
 static const char *const form_names[] = { "paper", "executor" };
-static const char *const evaluator_names[] = { "rate", "step", "sim" };
+static const char *const evaluator_names[] = { "rate", "step" };
 
 enum hps_status hps_get_interval(const struct hps_at *at, uint32_t begin, uint32_t *first,
 				 uint32_t *last, struct hps_err *err)

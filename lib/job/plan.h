@@ -34,7 +34,7 @@ struct hps_plan {
 	char *method;		    /* "exact", "fixed:...", ... */
 	char *objective;	    /* "cost_per_sample", "price_per_hour" */
 	char *form;		    /* "paper" or "executor" */
-	char *evaluator;	    /* "rate", "step" or "sim" */
+	char *evaluator;	    /* "rate" or "step" */
 	uint64_t seed;
 	uint64_t evaluations;
 	double throughput_samples_per_s;

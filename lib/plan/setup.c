@@ -113,8 +113,7 @@ static enum hps_status words_of_plan(const struct hps_job *job, struct hps_cost_
 	opt->form = (enum hps_cost_form)v;
 	v = opt->evaluator;
 	if (!rc && evaluator)
-		rc = choose("evaluator", strcmp(evaluator, "sim") ? evaluator : "step", evaluators,
-			    &v, err);
+		rc = choose("evaluator", evaluator, evaluators, &v, err);
 	opt->evaluator = (enum hps_evaluator)v;
 	p->floor = plan->floor_samples_per_s;
 	return rc;
@@ -153,7 +152,10 @@ enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_pl
 	if (!rc)
 		rc = choose("dense synchronisation", w->dense_sync, dense_syncs, &dense_sync, err);
 	if (!rc)
-		rc = choose("sync mode", w->sync, syncs, &sync, err);
+		rc = !strncmp(w->sync, "ssp", 3)
+			     ? hps_err_set(err, HPS_USAGE, "%s is not built yet; bsp and asp are",
+					   w->sync)
+			     : choose("sync mode", w->sync, syncs, &sync, err);
 	if (!rc)
 		rc = parse_budget(w->budget, p, err);
 	if (rc)

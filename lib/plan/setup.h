@@ -21,7 +21,7 @@ struct hps_plan_words {
 
 /* Prepare cost (hps_cost_release) and problem from job's profile and cluster. What was not said
  * comes from the plan where use_plan (objective, form, evaluator, floor), then the model's train
- * settings, then the profile's batch, else defaults. A "sim" of the plan is taken as step. hooks
+ * settings, then the profile's batch, else defaults. hooks
  * are left empty. HPS_USAGE for words that mean nothing, HPS_BAD_INPUT for the document. */
 enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_plan_words *w,
 				  bool use_plan, struct hps_cost *cost, struct hps_problem *p,

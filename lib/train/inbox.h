@@ -40,7 +40,7 @@ bool hps_inbox_next_order(struct hps_inbox *b, struct hps_order *o);
 /* The first batch, left there; none while orders wait: they were given before it, and it may be
  * of the phase that they begin. */
 bool hps_inbox_peek(struct hps_inbox *b, struct hps_fed *f);
-void hps_inbox_drop_first(struct hps_inbox *b);		     /* after a peek: it was taken */
+void hps_inbox_drop_first(struct hps_inbox *b); /* after a peek: it was taken */
 bool hps_inbox_quits(struct hps_inbox *b);
 
 #endif

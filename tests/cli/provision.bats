@@ -80,7 +80,7 @@ four() {
 	jq -e '.deployment | (.shards | length) == 2 and .batch == 500 and .micro_batches == 4 and
 		.epochs == 3 and .sync == "asp" and .seed == 9' job.json
 	refused 1 "3 parameter server shards" --shards 3 plan.json
-	refused 2 'unknown sync mode "ssp:2"' --sync ssp:2 plan.json
+	refused 2 'ssp:2 is not built yet; bsp and asp are' --sync ssp:2 plan.json
 	hps-provision --dense-sync ps plan.json | jq -e '.deployment.stages[0].dense_sync == "ps"'
 	hps-provision --dense-sync ring plan.json | jq -e '.deployment.stages[0].dense_sync == "ring"'
 }

@@ -1,5 +1,5 @@
-/* testdata/bad: whole files as people get them wrong, each with what it is told. The
- * commands' tests give the same files to the commands. */
+/* testdata/bad: whole files as people get them wrong, each with what it is told. tests/cli/bad.bats
+ * gives the same files to the commands. */
 #include "cm.h"
 #include <stdio.h>
 #include <stdlib.h>

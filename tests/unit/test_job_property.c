@@ -361,7 +361,7 @@ static void random_plan(struct hps_rng *r, struct hps_plan *p)
 {
 	static const char *const objectives[] = { "cost_per_sample", "price_per_hour" };
 	static const char *const forms[] = { "paper", "executor" };
-	static const char *const evaluators[] = { "rate", "step", "sim" };
+	static const char *const evaluators[] = { "rate", "step" };
 	uint32_t begin = 0;
 
 	memset(p, 0, sizeof(*p));
