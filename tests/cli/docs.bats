@@ -192,7 +192,7 @@ furnish() {
 		check-docs --examples "$name" >"$name.sh"
 		[ -s "$name.sh" ] || continue
 		n=$((n + 1))
-		if ! (cd "$name" && timeout 120 bash -e -o pipefail "../$name.sh") >"$name.log" 2>&1 </dev/null; then
+		if ! (cd "$name" && timeout $((${HPS_TEST_TIMEOUT:-280} / 2)) bash -e -o pipefail "../$name.sh") >"$name.log" 2>&1 </dev/null; then
 			echo "the examples of $name fail:"
 			cat "$name.sh" "$name.log"
 			failed="$failed $name"
