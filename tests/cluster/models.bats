@@ -25,7 +25,8 @@ setup() {
 }
 
 @test "the demo ends with its summary" {
-	HPS_DEMO_ROWS=8000 run --separate-stderr "$HPS_ROOT/scripts/demo" "$BATS_TEST_TMPDIR/demo"
+	export HPS_DEMO_ROWS=8000
+	run --separate-stderr "$HPS_ROOT/scripts/demo" "$BATS_TEST_TMPDIR/demo"
 	status_is 0
 	run jq -r '[.event, .stages, .replicas, .shards, (.auc > 0.5 and .best_auc > .auc),
 		(.samples_per_s > 0 and .predicted_samples_per_s > 0)] | join(" ")' <<<"${lines[-1]}"

@@ -378,7 +378,7 @@ static void random_plan(struct hps_rng *r, struct hps_plan *p)
 	p->method = text(r);
 	p->objective = word(r, objectives, 2);
 	p->form = word(r, forms, 2);
-	p->evaluator = word(r, evaluators, 3);
+	p->evaluator = word(r, evaluators, 2);
 	p->seed = big(r);
 	p->evaluations = big(r);
 	p->throughput_samples_per_s = figure(r);
