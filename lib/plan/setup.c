@@ -151,11 +151,10 @@ enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_pl
 		rc = choose("evaluator", w->evaluator, evaluators, &evaluator, err);
 	if (!rc)
 		rc = choose("dense synchronisation", w->dense_sync, dense_syncs, &dense_sync, err);
+	if (!rc && w->sync && !strncmp(w->sync, "ssp", 3))
+		rc = hps_err_set(err, HPS_USAGE, "%s is not built yet; bsp and asp are", w->sync);
 	if (!rc)
-		rc = !strncmp(w->sync, "ssp", 3)
-			     ? hps_err_set(err, HPS_USAGE, "%s is not built yet; bsp and asp are",
-					   w->sync)
-			     : choose("sync mode", w->sync, syncs, &sync, err);
+		rc = choose("sync mode", w->sync, syncs, &sync, err);
 	if (!rc)
 		rc = parse_budget(w->budget, p, err);
 	if (rc)
