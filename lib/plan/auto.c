@@ -8,9 +8,6 @@
 /* Without a budget: sweeps for a proof, most take less than a hundred. */
 enum { PROOF_SWEEPS = 2000 };
 
-/* What searches where exact does not prove. */
-static const char *const searcher = "rl+polish";
-
 /* A share of p's budget for exact; the rest is search's. */
 static void give_exact(struct hps_problem *p)
 {
@@ -66,7 +63,6 @@ enum hps_status hps_plan_auto(const struct hps_problem *p, const char *arg,
 			      struct hps_solution *out, struct hps_err *err)
 {
 	double begin = p->max_seconds > 0 && p->hooks.now ? p->hooks.now(p->hooks.arg) : 0;
-	const struct hps_method *method = hps_method_find(searcher, &arg, NULL);
 	struct hps_problem part = *p;
 	struct hps_solution found = { 0 };
 	struct hps_err why = { 0 };
@@ -81,8 +77,7 @@ enum hps_status hps_plan_auto(const struct hps_problem *p, const char *arg,
 			*err = why;
 		return rc;
 	}
-	rc = method ? method->solve(&part, arg, &found, &why)
-		    : hps_plan_anneal(&part, "", &found, &why);
+	rc = hps_plan_anneal(&part, "", &found, &why);
 	if (rc == HPS_OK || rc == HPS_NO) {
 		unite(out, &found);
 		rc = out->trial.feasible ? HPS_OK : rc;
