@@ -163,7 +163,7 @@ static int by_value(const void *a, const void *b)
 
 int main(void)
 {
-	char dir[] = "/tmp/hps-bench-XXXXXX", at[64];
+	char dir[] = "/tmp/hpsbench-XXXXXX", at[64];
 	double net_s[ROUNDS], bare_s[ROUNDS], share[ROUNDS], bytes = 2.0 * BYTES * STEPS;
 	struct side server = { .rounds = ROUNDS + 1 }, client = { 0 };
 	void *cs = zmq_ctx_new(), *cc = zmq_ctx_new();

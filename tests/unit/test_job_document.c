@@ -291,7 +291,7 @@ static const struct refusal {
 	  "t: plan.form: expected \"paper\" or \"executor\", got \"papers\"",
 	  "did you mean \"paper\"?" },
 	{ "\"evaluator\": \"rate\"", "\"evaluator\": 1",
-	  "t: plan.evaluator: expected \"rate\", \"step\" or \"sim\", got 1", NULL },
+	  "t: plan.evaluator: expected \"rate\" or \"step\", got 1", NULL },
 	{ "\"bound\": 1.9e-8,", "", "t: plan.gap: a gap needs \"bound\"", NULL },
 	{ "\"proven\": true", "\"proven\": \"yes\"",
 	  "t: plan.proven: expected true or false, got \"yes\"", NULL },

@@ -56,7 +56,7 @@ static int open_pair(void **state, const char *scheme)
 	char at[128];
 
 	assert_non_null(p);
-	strcpy(p->dir, "/tmp/hps-net-XXXXXX");
+	strcpy(p->dir, "/tmp/hpsnet-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	ok(hps_net_ctx_new(&p->ctx, &err), &err);
 	p->server = node(p->ctx, 0);
