@@ -52,7 +52,7 @@ static void check_plan(const struct plan_case *c, const struct hps_solution *s, 
 static bool same(const struct hps_solution *a, const struct hps_solution *b)
 {
 	return a->n_stages == b->n_stages && a->evaluations == b->evaluations &&
-	       !memcmp(a->stage, b->stage, a->n_stages * sizeof(*a->stage)) &&
+	       (!a->n_stages || !memcmp(a->stage, b->stage, a->n_stages * sizeof(*a->stage))) &&
 	       !memcmp(&a->trial.cost, &b->trial.cost, sizeof(a->trial.cost)) &&
 	       a->bound == b->bound && a->has_bound == b->has_bound;
 }
