@@ -7,7 +7,10 @@
 #include "base/progress.h"
 #include "base/sig.h"
 #include "doc/doc.h"
+#include "plan/compare.h"
+#include "plan/pareto.h"
 #include "plan/setup.h"
+#include "plan/whatif.h"
 
 #define NAME "hps-plan"
 
@@ -57,7 +60,98 @@ struct plan_options {
 	struct hps_plan_words words;
 	const char *method;
 	bool explain;
+	const char *compare, *what_if;
+	int64_t pareto;
 };
+
+/* A list (taken) or a text as the result, instead of the document with its plan. */
+static enum hps_status write_report(struct hps_doc *doc, struct hps_buf *text, enum hps_form form,
+				    struct hps_err *err)
+{
+	enum hps_status rc;
+
+	if (form == HPS_FORM_TEXT)
+		rc = hps_out_write(text->data, text->len, err);
+	else if (doc)
+		rc = hps_doc_write(doc, form, err);
+	else
+		rc = hps_err_set(err, HPS_MEMORY, "no memory for the report");
+	hps_doc_free(doc);
+	return rc;
+}
+
+static enum hps_status compare(const struct hps_problem *p, const char *list, enum hps_form form,
+			       struct hps_err *err)
+{
+	struct hps_buf b = HPS_BUF_INIT;
+	struct hps_comparison c;
+	enum hps_status rc;
+
+	hps_progress_start("comparing", 0);
+	rc = hps_compare(p, list, &c, err);
+	hps_progress_end();
+	for (size_t i = 0; i < c.n && !rc; i++)
+		hps_verbose("%s%s: %.3f s", c.row[i].method, c.row[i].merge ? " --merge" : "",
+			    c.row[i].seconds);
+	if (!rc && form == HPS_FORM_TEXT)
+		rc = hps_comparison_text(p, &c, &b, err);
+	if (!rc)
+		rc = write_report(form == HPS_FORM_TEXT ? NULL : hps_comparison_doc(p, &c), &b,
+				  form, err);
+	hps_comparison_release(&c);
+	hps_buf_release(&b);
+	return rc;
+}
+
+static enum hps_status pareto(const struct hps_problem *p, const struct plan_options *opt,
+			      const struct hps_method *method, const char *arg, enum hps_form form,
+			      struct hps_err *err)
+{
+	struct hps_buf b = HPS_BUF_INIT;
+	struct hps_frontier f;
+	enum hps_status rc;
+
+	hps_progress_start("frontier", 0);
+	rc = hps_frontier_find(p, method, arg, (uint32_t)opt->pareto, &f, err);
+	hps_progress_end();
+	if (!rc && f.interrupted)
+		hps_warn("interrupted: the frontier ends early");
+	if (!rc && form == HPS_FORM_TEXT)
+		rc = hps_frontier_text(p, &f, &b, err);
+	if (!rc)
+		rc = write_report(form == HPS_FORM_TEXT ? NULL
+							: hps_frontier_doc(p, &f, opt->method),
+				  &b, form, err);
+	hps_frontier_release(&f);
+	hps_buf_release(&b);
+	return rc;
+}
+
+/* The plan as things are, for what_if to be compared with. No plan is an answer too. */
+static enum hps_status plan_before(const struct hps_job *job, const struct plan_options *opt,
+				   const struct hps_method *method, const char *arg,
+				   struct hps_trial *trial, struct hps_buf *stages,
+				   struct hps_err *err)
+{
+	struct hps_solution s = { 0 };
+	struct hps_cost cost = { 0 };
+	struct hps_problem p;
+	struct hps_err why = { 0 };
+	enum hps_status rc = hps_problem_setup(job, &opt->words, false, &cost, &p, err);
+
+	if (rc)
+		return rc;
+	p.hooks = (struct hps_plan_hooks){ now, stop, news, NULL };
+	rc = method->solve(&p, arg, &s, &why);
+	*trial = s.trial;
+	if (!rc)
+		rc = hps_stages_text(&cost, &s, stages, err);
+	else if (rc != HPS_NO && err)
+		*err = why;
+	hps_solution_release(&s);
+	hps_cost_release(&cost);
+	return rc == HPS_NO ? HPS_OK : rc;
+}
 
 static enum hps_status plan(const char *path, enum hps_form form, const struct plan_options *opt,
 			    struct hps_err *err)
@@ -67,10 +161,14 @@ static enum hps_status plan(const char *path, enum hps_form form, const struct p
 	struct hps_problem problem;
 	struct hps_cost cost = { 0 };
 	struct hps_job job;
+	struct hps_trial before = { 0 };
+	struct hps_buf stages = HPS_BUF_INIT, changed = HPS_BUF_INIT;
 	const char *arg;
 	double begin = hps_now_s();
 	enum hps_status rc;
 
+	if (opt->compare && opt->pareto)
+		return hps_err_set(err, HPS_USAGE, "--compare and --pareto are two reports");
 	method = hps_method_find(opt->method, &arg, err);
 	if (!method)
 		return HPS_USAGE;
@@ -78,7 +176,12 @@ static enum hps_status plan(const char *path, enum hps_form form, const struct p
 			  &job, err);
 	if (rc)
 		return rc;
-	rc = hps_problem_setup(&job, &opt->words, false, &cost, &problem, err);
+	if (opt->what_if && !opt->compare && !opt->pareto)
+		rc = plan_before(&job, opt, method, arg, &before, &stages, err);
+	if (!rc && opt->what_if)
+		rc = hps_what_if(&job, opt->what_if, err);
+	if (!rc)
+		rc = hps_problem_setup(&job, &opt->words, false, &cost, &problem, err);
 	if (rc) {
 		if (rc == HPS_BAD_INPUT)
 			hps_err_at(err, "%s", path ? path : "standard input");
@@ -87,6 +190,14 @@ static enum hps_status plan(const char *path, enum hps_form form, const struct p
 	if (cost.link_unknown)
 		hps_warn("no bandwidth is known for some type: its transfers are taken to be free");
 	problem.hooks = (struct hps_plan_hooks){ now, stop, news, NULL };
+	if (opt->compare) {
+		rc = compare(&problem, opt->compare, form, err);
+		goto out;
+	}
+	if (opt->pareto) {
+		rc = pareto(&problem, opt, method, arg, form, err);
+		goto out;
+	}
 	hps_progress_start("planning", problem.max_evaluations);
 	rc = method->solve(&problem, arg, &solution, err);
 	hps_progress_end();
@@ -94,7 +205,14 @@ static enum hps_status plan(const char *path, enum hps_form form, const struct p
 		goto out;
 	hps_verbose("%llu evaluations in %.3f s", (unsigned long long)solution.evaluations,
 		    hps_now_s() - begin);
-	rc = write_text(&problem, &solution, opt->method, form == HPS_FORM_TEXT, opt->explain, err);
+	if (opt->what_if)
+		rc = hps_what_changed(&problem, stages.data ? &before : NULL, stages.data,
+				      &solution, &changed, err);
+	if (!rc && opt->what_if)
+		hps_info("%s", changed.data);
+	if (!rc)
+		rc = write_text(&problem, &solution, opt->method, form == HPS_FORM_TEXT,
+				opt->explain, err);
 	if (!rc && form != HPS_FORM_TEXT)
 		rc = hps_plan_of_solution(&problem, &solution, opt->method, &job.plan, err);
 	if (!rc && form != HPS_FORM_TEXT) {
@@ -105,6 +223,8 @@ static enum hps_status plan(const char *path, enum hps_form form, const struct p
 			rc = hps_doc_write(job.doc, form, err);
 	}
 out:
+	hps_buf_release(&stages);
+	hps_buf_release(&changed);
 	hps_solution_release(&solution);
 	hps_cost_release(&cost);
 	hps_job_release(&job);
@@ -136,6 +256,13 @@ int main(int argc, char **argv)
 		  "dense parameters: auto (default), ps or ring" },
 		{ 0, "budget", HPS_OPT_STR, &opt.words.budget, "N",
 		  "at most N evaluations, or seconds (2.5s)" },
+		{ 0, "compare", HPS_OPT_STR, &opt.compare, "LIST",
+		  "run these methods (a,b,c or all) and write a list" },
+		{ 0, "pareto", HPS_OPT_INT, &opt.pareto, "N",
+		  "write the frontier of cost against throughput, at most N plans", 1,
+		  HPS_FRONTIER_MOST },
+		{ 0, "what-if", HPS_OPT_STR, &opt.what_if, "EDITS",
+		  "plan for another cluster: v100.price=1.2,network.bandwidth=1e9" },
 		{ 0, "explain", HPS_OPT_FLAG, &opt.explain, NULL,
 		  "say what binds each stage (with --text, else on standard error)" },
 		{ 0 },

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "plan/rivals.h"
 
-static const double hot = 0.3, warm = 0.05, cold = 0.002;
-enum { EACH = 5000, MOST_RUNS = 12 };
+static const double hot = 0.1, warm = 0.03, cold = 0.002;
+enum { EACH = 1500, MOST_RUNS = 40 };
 
 struct annealing {
 	struct hps_search *search;

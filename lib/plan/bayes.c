@@ -3,6 +3,8 @@
  * moves away from the best or drawn at random, those of the greatest expected improvement (Mockus
  * 1978; Jones, Schonlau, Welch 1998) are looked at next.
  *
+ * Where nothing better comes for a while it starts anew: the process knows only what is near.
+ *
  * The cost of deciding is bounded, whatever the budget: POINTS schedules in the process, POOL
  * candidates, and after the first evaluations, which are chosen one by one, BATCH of them a fit. */
 #include "plan/gp.h"
@@ -21,6 +23,7 @@ enum {
 	CHOOSE_EVERY = 16, /* fits between two choices of the scale */
 	SEEN = 1 << 16,	   /* slots for hashes of what was looked at */
 	IDLE = 64,	   /* pools without a new candidate: all near ones were looked at */
+	PATIENCE = 2000,   /* evaluations without a better one */
 };
 
 struct seen_one {
@@ -33,6 +36,7 @@ struct bayes {
 	struct hps_search *search;
 	struct hps_rng rng;
 	struct hps_gp gp;
+	uint64_t better;      /* evaluations when the last better one came */
 	struct seen_one *one; /* POINTS: the elites, best first, then a ring of the latest */
 	uint32_t n_elites, n_latest, next; /* next: oldest of the ring */
 	uint64_t *seen;			   /* SEEN; 0 = empty */
@@ -82,6 +86,8 @@ static void keep(struct bayes *b, const struct hps_span *stage, uint32_t n, doub
 	struct seen_one last;
 	uint32_t i;
 
+	if (!b->n_elites || value < b->one[0].value)
+		b->better = b->search->evaluations;
 	if (b->n_elites == ELITES) {
 		last = b->one[ELITES - 1];
 		if (value >= last.value) {
@@ -141,7 +147,7 @@ static enum hps_status begin(struct bayes *b, struct hps_err *err)
 			*stage = (struct hps_span){ 0, p->cost->n_layers - 1, i, 0 };
 		else
 			n = hps_structure_random(p, &b->rng, stage);
-		if (remember(b, stage, n))
+		if (remember(b, stage, n) || !b->n_elites)
 			rc = look(b, stage, n, err);
 	}
 	return rc;
@@ -271,13 +277,15 @@ static enum hps_status optimise(struct bayes *b, struct hps_err *err)
 		uint64_t batch = 1 + b->search->evaluations / 16;
 		uint32_t m = fill_pool(b);
 
-		if (!m) {
-			idle++;
-			continue;
+		idle = m ? 0 : idle + 1;
+		if (m) {
+			fit(b, round % CHOOSE_EVERY == 0);
+			rc = look_at_best(b, m, batch < BATCH ? (uint32_t)batch : BATCH, err);
 		}
-		idle = 0;
-		fit(b, round % CHOOSE_EVERY == 0);
-		rc = look_at_best(b, m, batch < BATCH ? (uint32_t)batch : BATCH, err);
+		if (!rc && b->search->evaluations - b->better > PATIENCE) {
+			b->n_elites = b->n_latest = b->next = 0;
+			rc = begin(b, err);
+		}
 	}
 	return rc;
 }

@@ -33,5 +33,6 @@ enum hps_status hps_rival_end(struct hps_search *s, enum hps_status rc, struct h
 
 double hps_rival_value(const struct hps_trial *t)
 {
-	return log(fmax(t->graded, 1e-300));
+	/* graded alone would lead to what is slow and cheap, away from the floor. */
+	return log(fmax(t->graded, 1e-300)) + (t->feasible ? 0 : 3 * log1p(t->excess));
 }

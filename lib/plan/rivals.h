@@ -42,7 +42,8 @@ bool hps_rival_more(struct hps_search *s);
 /* hps_search_bound and hps_search_finish, or release where rc says that the search failed. */
 enum hps_status hps_rival_end(struct hps_search *s, enum hps_status rc, struct hps_solution *out,
 			      struct hps_err *err);
-/* log(graded): what surrogate and temperature work on, so that prices of any size will do. */
+/* What surrogate and temperature work on: log(cost), so that prices of any size will do; infeasible
+ * ones lie above, by how far off they are. */
 double hps_rival_value(const struct hps_trial *t);
 
 #endif

@@ -134,6 +134,47 @@ bats_require_minimum_version 1.5.0
 	grep -q "stage 0: layers 0-5" why
 }
 
+@test "compare: methods side by side, with cuts and merged" {
+	hps-plan -q --compare exact,anneal,all:cpu --budget 300 "$P/two-types.json" >list.json
+	jq -e 'length == 6 and (map(.method) | unique) == ["all:cpu", "anneal", "exact"] and
+		(map(.merge) | unique) == [false, true] and all(.plan.evaluations <= 300) and
+		(.[0].plan.proven and .[0].plan.gap == 0)' list.json
+	hps-plan -q --compare exact,anneal,all:cpu --budget 300 "$P/two-types.json" | cmp - list.json
+	run hps-plan -q --compare exact,greedy --text "$P/two-types.json"
+	status_is 0
+	output_has "seconds  stages"
+	[ "${#lines[@]}" -eq 5 ]
+	refused 2 'unknown method "magic"' --compare exact,magic "$P/two-types.json"
+	refused 2 "two reports" --compare all --pareto 3 "$P/two-types.json"
+	refused 1 "no method finds a plan" --compare exact,greedy -t 1e12 "$P/two-types.json"
+}
+
+@test "pareto: faster is dearer, and each plan can be had" {
+	hps-plan -q --pareto 6 --text "$P/two-types.json" >frontier.tsv
+	[ "$(head -1 frontier.tsv)" = "$(printf 'throughput\tcost\tbound\tgap\tplan')" ]
+	awk -F'\t' 'NR > 1 { if ($1 <= t || $2 <= c || NF != 5) exit 1; t = $1; c = $2 }
+		END { if (NR < 4) exit 1 }' frontier.tsv
+	fixed=$(tail -1 frontier.tsv | cut -f5)
+	[ "$(plan '.plan.throughput_samples_per_s | floor' -m "fixed:$fixed" "$P/two-types.json")" = \
+		"$(tail -1 frontier.tsv | cut -f1 | cut -d. -f1)" ]
+	hps-plan -q --pareto 3 "$P/two-types.json" | jq -e 'length <= 3 and all(.proven)'
+	refused 2 "pareto" --pareto 0 "$P/two-types.json"
+}
+
+@test "what-if: another cluster, another plan" {
+	hps-plan -t 300000 --what-if 'v100.price=0.01' "$P/two-types.json" >if.json 2>told
+	jq -e '(.cluster.types[] | select(.name == "v100").price) == 0.01 and
+		any(.plan.stages[]; .type == "v100")' if.json
+	grep -q "what-if: .* -> .* dollars per million samples (-" told
+	# The document is whole: what follows reads it.
+	hps-plan -q -t 300000 if.json | jq -S .plan.stages >again
+	jq -S .plan.stages if.json | cmp - again
+	refused 2 'the cluster has no "tpu"; it has cpu, v100, network, ps' \
+		--what-if tpu.price=1 "$P/two-types.json"
+	refused 2 "it has price, limit, memory, speed" --what-if v100.colour=1 "$P/two-types.json"
+	refused 2 "v100.limit: expected an integer" --what-if v100.limit=0 "$P/two-types.json"
+}
+
 @test "bad documents are named with their place" {
 	edited '.profile.types[0].layers[1].forward.c1 = -1' "$P/two-types.json"
 	refused 3 "edited.json: profile.types[0].layers[1].forward.c1" edited.json

@@ -144,14 +144,15 @@ static void sixteen(struct plan_case *c)
 	c->type[1].device = HPS_DEVICE_CUDA;
 	c->profile.link = (struct hps_link){ 1.25e9, 5e-5 };
 	c->profile.step_overhead_s = 2e-4;
-	c->problem.floor = 2e4;
+	c->problem.floor = 1.8e5;
 	plan_case_ready(c);
 }
 
-/* Gaps in percent after 30,000 evaluations, what rl is held to. */
+/* Gaps in percent after 30,000 evaluations: those that search stay within the 1 % that rl is held
+ * to, on a problem whose floor leaves few structures feasible. */
 static void test_sixteen(void **state)
 {
-	const double most[RIVALS] = { 60, 0.2, 0.2, 0.5, 20, 1e-6 };
+	const double most[RIVALS] = { INFINITY, 1, 1, 1, INFINITY, 1e-6 };
 	struct hps_solution best, s;
 	struct hps_err err;
 	struct plan_case c;

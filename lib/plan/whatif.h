@@ -1,0 +1,28 @@
+/* What if the cluster were another one: edits by name, before a problem is set up.
+ *
+ *   v100.price=1.2,network.bandwidth=1e9
+ *
+ * TYPE.price|limit|memory|speed|bandwidth|latency, network.bandwidth|latency, ps.price. Each means
+ * what it means in the cluster section (where hosts have units of a type, or one host has the
+ * type, their numbers and the measured link still win). speed is times as fast as the `like` type
+ * where the type was declared by one, else times as fast as measured; op_speed keeps its kinds' ratios
+ * to speed. A type called "network" or "ps" is not reached.
+ */
+#ifndef HPS_PLAN_WHATIF_H
+#define HPS_PLAN_WHATIF_H
+
+#include "job/job.h"
+#include "plan/plan.h"
+
+/* Change job->cluster, and for a speed job->profile, and both in job->doc. Nothing is changed on
+ * HPS_USAGE: an edit that does not parse, a name that is not there (with the list of those that
+ * are), a number that is not allowed. */
+enum hps_status hps_what_if(struct hps_job *job, const char *edits, struct hps_err *err);
+
+/* One line without its end: cost and throughput before and after, and the stages (as
+ * hps_stages_text has them) where they differ. before NULL: there was no plan. */
+enum hps_status hps_what_changed(const struct hps_problem *p, const struct hps_trial *before,
+				 const char *stages_before, const struct hps_solution *after,
+				 struct hps_buf *b, struct hps_err *err);
+
+#endif
