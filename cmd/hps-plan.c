@@ -1,5 +1,6 @@
 /* hps-plan: cut the layers into stages and place them. Options and glue. */
 #include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +14,27 @@
 #include "plan/whatif.h"
 
 #define NAME "hps-plan"
+
+struct plan_options {
+	struct hps_plan_words words;
+	const char *method;
+	bool explain;
+	const char *compare, *what_if;
+	int64_t pareto;
+};
+
+/* One run: the words, and what was made of them. */
+struct run {
+	const struct plan_options *opt;
+	enum hps_form form;
+	const struct hps_method *method;
+	const char *arg; /* the method's */
+	struct hps_plan_hooks hooks;
+	double told; /* the best objective that -v has told */
+	struct hps_job job;
+	struct hps_cost cost;
+	struct hps_problem problem;
+};
 
 static double now(void *arg)
 {
@@ -28,44 +50,22 @@ static bool stop(void *arg)
 
 static void news(void *arg, const struct hps_plan_news *n)
 {
+	struct run *run = arg;
 	char text[64] = "";
 
-	(void)arg;
 	if (n->objective < DBL_MAX)
 		snprintf(text, sizeof(text), "best %.6g", n->objective);
 	hps_progress_set(n->evaluations, text);
+	if (n->objective < run->told) {
+		run->told = n->objective;
+		hps_verbose("%s after %llu evaluations", text, (unsigned long long)n->evaluations);
+	}
 }
 
-static enum hps_status write_text(const struct hps_problem *p, const struct hps_solution *s,
-				  const char *method, bool text, bool explain, struct hps_err *err)
-{
-	struct hps_buf b = HPS_BUF_INIT;
-	enum hps_status rc = HPS_OK;
+/* --- reports instead of the document with its plan --- */
 
-	if (text)
-		rc = hps_plan_text(p, s, method, &b, err);
-	if (!rc && text && explain)
-		rc = hps_buf_printf(&b, err, "\n");
-	if (!rc && explain)
-		rc = hps_plan_explain(p, s, &b, err);
-	if (!rc && text)
-		rc = hps_out_write(b.data, b.len, err);
-	else if (!rc && explain)
-		fwrite(b.data, 1, b.len, stderr);
-	hps_buf_release(&b);
-	return rc;
-}
-
-struct plan_options {
-	struct hps_plan_words words;
-	const char *method;
-	bool explain;
-	const char *compare, *what_if;
-	int64_t pareto;
-};
-
-/* A list (taken) or a text as the result, instead of the document with its plan. */
-static enum hps_status write_report(struct hps_doc *doc, struct hps_buf *text, enum hps_form form,
+/* A list (taken) or a text. */
+static enum hps_status write_report(enum hps_form form, struct hps_doc *doc, struct hps_buf *text,
 				    struct hps_err *err)
 {
 	enum hps_status rc;
@@ -80,154 +80,178 @@ static enum hps_status write_report(struct hps_doc *doc, struct hps_buf *text, e
 	return rc;
 }
 
-static enum hps_status compare(const struct hps_problem *p, const char *list, enum hps_form form,
-			       struct hps_err *err)
+static enum hps_status compare(struct run *run, struct hps_err *err)
 {
+	const struct hps_problem *p = &run->problem;
+	bool text = run->form == HPS_FORM_TEXT;
 	struct hps_buf b = HPS_BUF_INIT;
 	struct hps_comparison c;
 	enum hps_status rc;
 
 	hps_progress_start("comparing", 0);
-	rc = hps_compare(p, list, &c, err);
+	rc = hps_compare(p, run->opt->compare, &c, err);
 	hps_progress_end();
 	for (size_t i = 0; i < c.n && !rc; i++)
 		hps_verbose("%s%s: %.3f s", c.row[i].method, c.row[i].merge ? " --merge" : "",
 			    c.row[i].seconds);
-	if (!rc && form == HPS_FORM_TEXT)
+	if (!rc && text)
 		rc = hps_comparison_text(p, &c, &b, err);
 	if (!rc)
-		rc = write_report(form == HPS_FORM_TEXT ? NULL : hps_comparison_doc(p, &c), &b,
-				  form, err);
+		rc = write_report(run->form, text ? NULL : hps_comparison_doc(p, &c), &b, err);
 	hps_comparison_release(&c);
 	hps_buf_release(&b);
 	return rc;
 }
 
-static enum hps_status pareto(const struct hps_problem *p, const struct plan_options *opt,
-			      const struct hps_method *method, const char *arg, enum hps_form form,
-			      struct hps_err *err)
+static enum hps_status pareto(struct run *run, struct hps_err *err)
 {
+	const struct hps_problem *p = &run->problem;
+	bool text = run->form == HPS_FORM_TEXT;
 	struct hps_buf b = HPS_BUF_INIT;
 	struct hps_frontier f;
 	enum hps_status rc;
 
 	hps_progress_start("frontier", 0);
-	rc = hps_frontier_find(p, method, arg, (uint32_t)opt->pareto, &f, err);
+	rc = hps_frontier_find(p, run->method, run->arg, (uint32_t)run->opt->pareto, &f, err);
 	hps_progress_end();
 	if (!rc && f.interrupted)
 		hps_warn("interrupted: the frontier ends early");
-	if (!rc && form == HPS_FORM_TEXT)
+	if (!rc && text)
 		rc = hps_frontier_text(p, &f, &b, err);
 	if (!rc)
-		rc = write_report(form == HPS_FORM_TEXT ? NULL
-							: hps_frontier_doc(p, &f, opt->method),
-				  &b, form, err);
+		rc = write_report(run->form,
+				  text ? NULL : hps_frontier_doc(p, &f, run->opt->method), &b, err);
 	hps_frontier_release(&f);
 	hps_buf_release(&b);
 	return rc;
 }
 
-/* The plan as things are, for what_if to be compared with. No plan is an answer too. */
-static enum hps_status plan_before(const struct hps_job *job, const struct plan_options *opt,
-				   const struct hps_method *method, const char *arg,
-				   struct hps_trial *trial, struct hps_buf *stages,
-				   struct hps_err *err)
+/* --- the plan itself --- */
+
+static enum hps_status write_text(const struct run *run, const struct hps_solution *s,
+				  struct hps_err *err)
 {
-	struct hps_solution s = { 0 };
-	struct hps_cost cost = { 0 };
-	struct hps_problem p;
-	struct hps_err why = { 0 };
-	enum hps_status rc = hps_problem_setup(job, &opt->words, false, &cost, &p, err);
+	const struct hps_problem *p = &run->problem;
+	bool text = run->form == HPS_FORM_TEXT, explain = run->opt->explain;
+	struct hps_buf b = HPS_BUF_INIT;
+	enum hps_status rc = HPS_OK;
+
+	if (text)
+		rc = hps_plan_text(p, s, run->opt->method, &b, err);
+	if (!rc && text && explain)
+		rc = hps_buf_printf(&b, err, "\n");
+	if (!rc && explain)
+		rc = hps_plan_explain(p, s, &b, err);
+	if (!rc && text)
+		rc = hps_out_write(b.data, b.len, err);
+	else if (!rc && explain)
+		fwrite(b.data, 1, b.len, stderr);
+	hps_buf_release(&b);
+	return rc;
+}
+
+static enum hps_status write_document(struct run *run, const struct hps_solution *s,
+				      struct hps_err *err)
+{
+	struct hps_job *job = &run->job;
+	enum hps_status rc =
+		hps_plan_of_solution(&run->problem, s, run->opt->method, &job->plan, err);
 
 	if (rc)
 		return rc;
-	p.hooks = (struct hps_plan_hooks){ now, stop, news, NULL };
-	rc = method->solve(&p, arg, &s, &why);
-	*trial = s.trial;
-	if (!rc)
-		rc = hps_stages_text(&cost, &s, stages, err);
-	else if (rc != HPS_NO && err)
-		*err = why;
-	hps_solution_release(&s);
-	hps_cost_release(&cost);
-	return rc == HPS_NO ? HPS_OK : rc;
+	rc = hps_job_update(job, HPS_PLAN, err);
+	if (!job->has_plan)
+		hps_plan_release(&job->plan);
+	return rc ? rc : hps_doc_write(job->doc, run->form, err);
 }
 
-static enum hps_status plan(const char *path, enum hps_form form, const struct plan_options *opt,
-			    struct hps_err *err)
+/* What the edits changed, told on standard error. */
+static enum hps_status tell_what_if(const struct run *run, const struct hps_before *before,
+				    const struct hps_solution *s, struct hps_err *err)
 {
-	const struct hps_method *method;
-	struct hps_solution solution = { 0 };
-	struct hps_problem problem;
-	struct hps_cost cost = { 0 };
-	struct hps_job job;
-	struct hps_trial before = { 0 };
-	struct hps_buf stages = HPS_BUF_INIT, changed = HPS_BUF_INIT;
-	const char *arg;
+	struct hps_buf b = HPS_BUF_INIT;
+	enum hps_status rc = hps_what_changed(&run->problem, before, s, &b, err);
+
+	if (!rc)
+		hps_info("%s", b.data);
+	hps_buf_release(&b);
+	return rc;
+}
+
+static enum hps_status plan(struct run *run, const struct hps_before *before, struct hps_err *err)
+{
+	struct hps_solution s = { 0 };
 	double begin = hps_now_s();
+	enum hps_status rc;
+
+	hps_progress_start("planning", run->problem.max_evaluations);
+	rc = run->method->solve(&run->problem, run->arg, &s, err);
+	hps_progress_end();
+	if (!rc)
+		hps_verbose("%llu evaluations in %.3f s", (unsigned long long)s.evaluations,
+			    hps_now_s() - begin);
+	if (!rc && run->opt->what_if)
+		rc = tell_what_if(run, before, &s, err);
+	if (!rc)
+		rc = write_text(run, &s, err);
+	if (!rc && run->form != HPS_FORM_TEXT)
+		rc = write_document(run, &s, err);
+	hps_solution_release(&s);
+	return rc;
+}
+
+/* --- from words to a problem --- */
+
+/* With what-if the plan for things as they are comes first, where it is to be compared with. */
+static enum hps_status set_up(struct run *run, struct hps_before *before, struct hps_err *err)
+{
+	const struct plan_options *opt = run->opt;
+	enum hps_status rc = HPS_OK;
+
+	if (opt->what_if && !opt->compare && !opt->pareto)
+		rc = hps_what_before(&run->job, &opt->words, run->method, run->arg, &run->hooks,
+				     before, err);
+	run->told = INFINITY;
+	if (!rc && opt->what_if)
+		rc = hps_what_if(&run->job, opt->what_if, err);
+	if (!rc)
+		rc = hps_problem_setup(&run->job, &opt->words, false, &run->cost, &run->problem,
+				       err);
+	if (rc)
+		return rc;
+	if (run->cost.link_unknown)
+		hps_warn("no bandwidth is known for some type: its transfers are taken to be free");
+	run->problem.hooks = run->hooks;
+	return HPS_OK;
+}
+
+static enum hps_status run_all(const char *path, enum hps_form form, const struct plan_options *opt,
+			       struct hps_err *err)
+{
+	struct run run = { .opt = opt, .form = form, .told = INFINITY };
+	struct hps_before before = { 0 };
 	enum hps_status rc;
 
 	if (opt->compare && opt->pareto)
 		return hps_err_set(err, HPS_USAGE, "--compare and --pareto are two reports");
-	method = hps_method_find(opt->method, &arg, err);
-	if (!method)
+	run.hooks = (struct hps_plan_hooks){ now, stop, news, &run };
+	run.method = hps_method_find(opt->method, &run.arg, err);
+	if (!run.method)
 		return HPS_USAGE;
 	rc = hps_job_read(path, HPS_CLUSTER | HPS_PROFILE, HPS_MODEL | HPS_CLUSTER | HPS_PROFILE,
-			  &job, err);
+			  &run.job, err);
 	if (rc)
 		return rc;
-	if (opt->what_if && !opt->compare && !opt->pareto)
-		rc = plan_before(&job, opt, method, arg, &before, &stages, err);
-	if (!rc && opt->what_if)
-		rc = hps_what_if(&job, opt->what_if, err);
+	rc = set_up(&run, &before, err);
+	if (rc == HPS_BAD_INPUT)
+		hps_err_at(err, "%s", path ? path : "standard input");
 	if (!rc)
-		rc = hps_problem_setup(&job, &opt->words, false, &cost, &problem, err);
-	if (rc) {
-		if (rc == HPS_BAD_INPUT)
-			hps_err_at(err, "%s", path ? path : "standard input");
-		goto out;
-	}
-	if (cost.link_unknown)
-		hps_warn("no bandwidth is known for some type: its transfers are taken to be free");
-	problem.hooks = (struct hps_plan_hooks){ now, stop, news, NULL };
-	if (opt->compare) {
-		rc = compare(&problem, opt->compare, form, err);
-		goto out;
-	}
-	if (opt->pareto) {
-		rc = pareto(&problem, opt, method, arg, form, err);
-		goto out;
-	}
-	hps_progress_start("planning", problem.max_evaluations);
-	rc = method->solve(&problem, arg, &solution, err);
-	hps_progress_end();
-	if (rc)
-		goto out;
-	hps_verbose("%llu evaluations in %.3f s", (unsigned long long)solution.evaluations,
-		    hps_now_s() - begin);
-	if (opt->what_if)
-		rc = hps_what_changed(&problem, stages.data ? &before : NULL, stages.data,
-				      &solution, &changed, err);
-	if (!rc && opt->what_if)
-		hps_info("%s", changed.data);
-	if (!rc)
-		rc = write_text(&problem, &solution, opt->method, form == HPS_FORM_TEXT,
-				opt->explain, err);
-	if (!rc && form != HPS_FORM_TEXT)
-		rc = hps_plan_of_solution(&problem, &solution, opt->method, &job.plan, err);
-	if (!rc && form != HPS_FORM_TEXT) {
-		rc = hps_job_update(&job, HPS_PLAN, err);
-		if (!job.has_plan)
-			hps_plan_release(&job.plan);
-		if (!rc)
-			rc = hps_doc_write(job.doc, form, err);
-	}
-out:
-	hps_buf_release(&stages);
-	hps_buf_release(&changed);
-	hps_solution_release(&solution);
-	hps_cost_release(&cost);
-	hps_job_release(&job);
+		rc = opt->compare  ? compare(&run, err)
+		     : opt->pareto ? pareto(&run, err)
+				   : plan(&run, &before, err);
+	hps_before_release(&before);
+	hps_cost_release(&run.cost);
+	hps_job_release(&run.job);
 	return rc;
 }
 
@@ -286,6 +310,6 @@ int main(int argc, char **argv)
 		return hps_exit(NAME, rc, NULL);
 	rc = hps_sig_install(&err);
 	if (!rc)
-		rc = plan(n ? operand[0] : NULL, cmd.form, &opt, &err);
+		rc = run_all(n ? operand[0] : NULL, cmd.form, &opt, &err);
 	return hps_exit(NAME, rc, &err);
 }

@@ -170,7 +170,7 @@ enum { MOST_EDITS = 64 };
 
 enum hps_status hps_what_if(struct hps_job *job, const char *edits, struct hps_err *err)
 {
-	struct edit edit[MOST_EDITS];
+	struct edit edit[MOST_EDITS] = { 0 };
 	size_t n = 0;
 
 	for (const char *s = edits, *end;; s = end + 1) {
@@ -198,33 +198,63 @@ enum hps_status hps_what_if(struct hps_job *job, const char *edits, struct hps_e
 	return HPS_OK;
 }
 
-enum hps_status hps_what_changed(const struct hps_problem *p, const struct hps_trial *before,
-				 const char *stages_before, const struct hps_solution *after,
-				 struct hps_buf *b, struct hps_err *err)
+enum hps_status hps_what_before(const struct hps_job *job, const struct hps_plan_words *words,
+				const struct hps_method *method, const char *arg,
+				const struct hps_plan_hooks *hooks, struct hps_before *out,
+				struct hps_err *err)
+{
+	struct hps_solution s = { 0 };
+	struct hps_cost cost = { 0 };
+	struct hps_problem p;
+	struct hps_err why = { 0 };
+	enum hps_status rc = hps_problem_setup(job, words, false, &cost, &p, err);
+
+	memset(out, 0, sizeof(*out));
+	if (rc)
+		return rc;
+	p.hooks = *hooks;
+	rc = method->solve(&p, arg, &s, &why);
+	out->trial = s.trial;
+	out->found = !rc;
+	if (!rc)
+		rc = hps_stages_text(&cost, &s, &out->stages, err);
+	else if (rc != HPS_NO && err)
+		*err = why;
+	hps_solution_release(&s);
+	hps_cost_release(&cost);
+	return rc == HPS_NO ? HPS_OK : rc;
+}
+
+void hps_before_release(struct hps_before *b)
+{
+	hps_buf_release(&b->stages);
+}
+
+enum hps_status hps_what_changed(const struct hps_problem *p, const struct hps_before *before,
+				 const struct hps_solution *after, struct hps_buf *b,
+				 struct hps_err *err)
 {
 	bool hourly = p->objective == HPS_PRICE_PER_HOUR;
 	double unit = hourly ? 1 : 1e6, now = after->trial.objective * unit;
+	double then = before->trial.objective * unit;
 	const char *what = hourly ? "dollars per hour" : "dollars per million samples";
 	struct hps_buf stages = HPS_BUF_INIT;
 	enum hps_status rc = hps_stages_text(p->cost, after, &stages, err);
 
-	if (!rc && !before)
+	if (!rc && !before->found)
 		rc = hps_buf_printf(b, err,
 				    "what-if: no plan before; now %.6g %s at %.6g samples/s", now,
 				    what, after->trial.throughput);
 	else if (!rc)
 		rc = hps_buf_printf(b, err,
 				    "what-if: %.6g -> %.6g %s (%+.3g %%), %.6g -> %.6g samples/s",
-				    before->objective * unit, now, what,
-				    before->objective > 0
-					    ? 100 * (after->trial.objective / before->objective - 1)
-					    : 0,
-				    before->throughput, after->trial.throughput);
-	if (!rc && before && !strcmp(stages_before, stages.data))
+				    then, now, what, then > 0 ? 100 * (now / then - 1) : 0,
+				    before->trial.throughput, after->trial.throughput);
+	if (!rc && before->found && !strcmp(before->stages.data, stages.data))
 		rc = hps_buf_printf(b, err, "; the same stages");
 	else if (!rc)
-		rc = hps_buf_printf(b, err, "; %s%s%s", before ? stages_before : "",
-				    before ? " -> " : "", stages.data);
+		rc = hps_buf_printf(b, err, "; %s%s%s", before->found ? before->stages.data : "",
+				    before->found ? " -> " : "", stages.data);
 	hps_buf_release(&stages);
 	return rc;
 }

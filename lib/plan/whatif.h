@@ -13,16 +13,31 @@
 
 #include "job/job.h"
 #include "plan/plan.h"
+#include "plan/setup.h"
 
 /* Change job->cluster, and for a speed job->profile, and both in job->doc. Nothing is changed on
  * HPS_USAGE: an edit that does not parse, a name that is not there (with the list of those that
  * are), a number that is not allowed. */
 enum hps_status hps_what_if(struct hps_job *job, const char *edits, struct hps_err *err);
 
-/* One line without its end: cost and throughput before and after, and the stages (as
- * hps_stages_text has them) where they differ. before NULL: there was no plan. */
-enum hps_status hps_what_changed(const struct hps_problem *p, const struct hps_trial *before,
-				 const char *stages_before, const struct hps_solution *after,
-				 struct hps_buf *b, struct hps_err *err);
+/* The plan as things are. Release in every case. */
+struct hps_before {
+	bool found; /* else there is none, which is an answer too */
+	struct hps_trial trial;
+	struct hps_buf stages; /* as hps_stages_text has them */
+};
+
+/* Plan for job before it is edited, by the method and the words that the edited one gets. */
+enum hps_status hps_what_before(const struct hps_job *job, const struct hps_plan_words *words,
+				const struct hps_method *method, const char *arg,
+				const struct hps_plan_hooks *hooks, struct hps_before *out,
+				struct hps_err *err);
+void hps_before_release(struct hps_before *b);
+
+/* One line without its end: cost and throughput before and after, and the stages where they
+ * differ. */
+enum hps_status hps_what_changed(const struct hps_problem *p, const struct hps_before *before,
+				 const struct hps_solution *after, struct hps_buf *b,
+				 struct hps_err *err);
 
 #endif
