@@ -99,6 +99,9 @@ static enum hps_status settle_options(const struct provision_options *opt,
 {
 	enum hps_status rc = hps_transport_of(opt->transport, &d->transport, err);
 
+	if (!rc && opt->job && !hps_name_ok(opt->job))
+		rc = hps_err_set(err, HPS_USAGE, "--job: expected " HPS_NAME_RULE ", got \"%s\"",
+				 opt->job);
 	d->base_port = (uint16_t)opt->base_port;
 	d->epochs = opt->epochs	     ? (uint32_t)opt->epochs
 		    : job->has_model ? job->model.train.epochs
@@ -156,14 +159,14 @@ int main(int argc, char **argv)
 		{ 't', "floor", HPS_OPT_DOUBLE, &opt.words.floor, "FLOOR",
 		  "samples a second at least; default: the plan's", DBL_MIN, DBL_MAX },
 		{ 0, "shards", HPS_OPT_INT, &opt.words.shards, "N",
-		  "exactly so many parameter server shards", 1, 1 << 16 },
+		  "exactly so many parameter server shards", 1, HPS_MAX_SHARDS },
 		{ 0, "dense-sync", HPS_OPT_STR, &opt.words.dense_sync, "HOW",
 		  "dense parameters: auto (default), ps or ring" },
-		{ 0, "batch", HPS_OPT_INT, &opt.words.batch, "N", "rows a step", 1, 1 << 30 },
+		{ 0, "batch", HPS_OPT_INT, &opt.words.batch, "N", "rows a step", 1, HPS_MAX_BATCH },
 		{ 0, "micro-batches", HPS_OPT_INT, &opt.words.micro_batches, "N",
-		  "micro-batches a step and first-stage replica", 1, 1 << 20 },
+		  "micro-batches a step and first-stage replica", 1, HPS_MAX_MICRO_BATCHES },
 		{ 0, "epochs", HPS_OPT_INT, &opt.epochs, "N", "times through the data", 1,
-		  1 << 30 },
+		  HPS_MAX_EPOCHS },
 		{ 0, "sync", HPS_OPT_STR, &opt.words.sync, "MODE", "bsp or asp" },
 		{ 0, "job", HPS_OPT_STR, &opt.job, "NAME",
 		  "the job's name; default: the model's and a unique end" },

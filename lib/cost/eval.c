@@ -66,7 +66,7 @@ static double sync_time(const struct hps_cost *c, const struct hps_span *st, uin
 			 over(bytes * k, c->ps.bandwidth * S)) +
 		    bytes * k / (c->ps.bytes_per_s * S) + 2 * fmax(t->latency, c->ps.latency);
 
-	*how = HPS_DENSE_RING;
+	*how = c->opt.dense_sync == HPS_SYNC_PS ? HPS_DENSE_PS : HPS_DENSE_RING;
 	if (bytes <= 0)
 		return 0;
 	if (c->opt.dense_sync == HPS_SYNC_PS ||

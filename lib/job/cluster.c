@@ -1,6 +1,7 @@
 /* What is there to run on? Reads, checks and writes the cluster section: resource types,
  * declared or measured, hosts, network. */
 #include "job/cluster.h"
+#include <arpa/inet.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +222,28 @@ static uint32_t cpu_units(const struct hps_cluster *c, const struct hps_host *h)
 	return sum < HPS_MAX_UNITS ? (uint32_t)sum : HPS_MAX_UNITS;
 }
 
+/* A name or an IPv4 address, or an IPv6 one, in brackets or not; a port is no part of it. */
+static bool address_ok(const char *s)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr in;
+	size_t len = strlen(s);
+
+	if (strpbrk(s, " \t\r\n/\"'\\*"))
+		return false;
+	if (!strpbrk(s, ":[]"))
+		return true;
+	if (len >= 2 && s[0] == '[' && s[len - 1] == ']') {
+		s++;
+		len -= 2;
+	}
+	if (len >= sizeof(text))
+		return false;
+	memcpy(text, s, len);
+	text[len] = '\0';
+	return inet_pton(AF_INET6, text, &in) == 1;
+}
+
 static enum hps_status read_host(const struct hps_at *at, const struct hps_cluster *c,
 				 struct hps_host *h, struct hps_err *err)
 {
@@ -240,7 +263,7 @@ static enum hps_status read_host(const struct hps_at *at, const struct hps_clust
 		h->address = hps_strdup("127.0.0.1", err);
 		rc = h->address ? HPS_OK : HPS_MEMORY;
 	}
-	if (!rc && strpbrk(h->address, " \t\r\n/\"'\\")) {
+	if (!rc && !address_ok(h->address)) {
 		struct hps_at address = hps_at_member(at, "address");
 
 		rc = hps_at_expected(&address, err, "a host name or an IP address");

@@ -122,10 +122,7 @@ enum hps_status hps_get_name(const struct hps_at *at, const char *key, enum hps_
 	if (rc)
 		return rc;
 	if (!hps_name_ok(s))
-		return hps_at_expected(&m, err,
-				       "a name (up to %d of a-z A-Z 0-9 _ . -, "
-				       "the first a letter or digit)",
-				       HPS_NAME_LEN);
+		return hps_at_expected(&m, err, HPS_NAME_RULE);
 	return take(s, out, err);
 }
 

@@ -15,7 +15,6 @@
 enum hps_presence { HPS_OPTIONAL, HPS_REQUIRED };
 
 enum {
-	HPS_NAME_LEN = 128,   /* bytes of a name at most */
 	HPS_TEXT_LEN = 65536, /* bytes of a free text at most */
 	HPS_WORD_LEN = 1024,  /* bytes of a short text: a method, an address */
 };
@@ -54,9 +53,6 @@ enum hps_status hps_get_array(const struct hps_at *at, const char *key, enum hps
 /* An array of exactly n numbers >= 0 into a new malloc()ed array; absent and OPTIONAL: NULL. */
 enum hps_status hps_get_doubles(const struct hps_at *at, const char *key, enum hps_presence p,
 				uint32_t n, double **out, struct hps_err *err);
-
-/* The same check for a name that is no member's value: a member's key, say. */
-bool hps_name_ok(const char *s);
 
 /* Writers: NULL without memory. finish: d, or NULL and d freed if a put before failed. */
 struct hps_doc *hps_doc_finish(struct hps_doc *d, int failed);

@@ -135,6 +135,11 @@ struct hps_model {
 };
 
 /* Limits that the reader enforces. */
+/* What models, layers, types, hosts and jobs are called. */
+#define HPS_NAME_RULE "a name (up to 128 of a-z A-Z 0-9 _ . -, the first a letter or digit)"
+enum { HPS_NAME_LEN = 128 };
+bool hps_name_ok(const char *s);
+
 enum { HPS_MAX_LAYERS = 4096, HPS_MAX_SLOTS = 4096, HPS_MAX_TABLES = 256, HPS_MAX_COLS = 1 << 20 };
 enum { HPS_MAX_BATCH = 1 << 30, HPS_MAX_MICRO_BATCHES = 65536, HPS_MAX_EPOCHS = 1000000 };
 #define HPS_MAX_PARAMS	    ((uint64_t)1 << 36) /* dense parameters in all */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/un.h>
 #include "base/mem.h"
+#include "plan/deploy_int.h"
 #include "plan/plan_int.h"
 
 struct deploying {
@@ -17,7 +18,8 @@ struct deploying {
 	double *host_s;
 	uint32_t n_replicas;
 	bool ipc;
-	uint32_t *port; /* n_hosts: the next one */
+	uint32_t *group; /* n_hosts: the first host of the same address */
+	uint32_t *port;	 /* n_hosts: the next one of a group, at its first host */
 };
 
 /* --- placement --- */
@@ -126,6 +128,30 @@ static bool one_host(const struct deploying *x)
 	return true;
 }
 
+static bool used(const struct deploying *x, uint32_t h)
+{
+	return x->host[h].replicas || x->host[h].shards;
+}
+
+/* A loopback address is reached from its own machine alone: all that are used, or none. */
+static enum hps_status check_reach(const struct deploying *x, struct hps_err *err)
+{
+	const struct hps_cluster *cl = x->p->cost->cluster;
+	const struct hps_host *in = NULL, *out = NULL;
+
+	for (uint32_t h = 0; h < cl->n_hosts; h++) {
+		if (used(x, h))
+			*(hps_address_loopback(cl->host[h].address) ? &in : &out) = &cl->host[h];
+	}
+	if (!in || !out)
+		return HPS_OK;
+	hps_err_set(err, HPS_BAD_INPUT,
+		    "host \"%s\" is at %s, where host \"%s\" (%s) does not reach it", in->name,
+		    in->address, out->name, out->address);
+	hps_err_hint(err, "give it an \"address\" in the cluster");
+	return HPS_BAD_INPUT;
+}
+
 static enum hps_status settle_transport(struct deploying *x, struct hps_err *err)
 {
 	bool one = one_host(x);
@@ -136,7 +162,25 @@ static enum hps_status settle_transport(struct deploying *x, struct hps_err *err
 		return hps_err_set(err, HPS_USAGE,
 				   "ipc sockets reach no other host, and this plan takes several; "
 				   "use --transport tcp");
-	return HPS_OK;
+	return x->ipc ? HPS_OK : check_reach(x, err);
+}
+
+/* The hosts of one address have more nodes than it has ports from base_port on. */
+static enum hps_status no_ports(const struct deploying *x, uint32_t h, struct hps_err *err)
+{
+	const struct hps_host *host = x->p->cost->cluster->host;
+	uint32_t other = x->group[h];
+
+	while (other < h && !used(x, other))
+		other++;
+	if (other == h)
+		return hps_err_set(err, HPS_USAGE, "no ports left on host \"%s\" from %u on",
+				   host[h].name, x->opt->base_port);
+	hps_err_set(err, HPS_BAD_INPUT,
+		    "hosts \"%s\" and \"%s\" are both at %s, which has no ports left from %u on",
+		    host[other].name, host[h].name, host[h].address, x->opt->base_port);
+	hps_err_hint(err, "give each its own \"address\" in the cluster, or a lower --base-port");
+	return HPS_BAD_INPUT;
 }
 
 /* "ipc://DIR/NAME" or "tcp://ADDRESS:PORT", malloc()ed. */
@@ -145,6 +189,7 @@ static enum hps_status endpoint(struct deploying *x, uint32_t h, const char *nam
 {
 	const size_t path_max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
 	const struct hps_host *host = &x->p->cost->cluster->host[h];
+	uint32_t *port = &x->port[x->group[h]];
 	struct hps_buf b = HPS_BUF_INIT;
 	enum hps_status rc;
 
@@ -156,12 +201,10 @@ static enum hps_status endpoint(struct deploying *x, uint32_t h, const char *nam
 				"socket path %s is longer than %zu bytes; choose a shorter "
 				"--run-dir",
 				b.data + strlen("ipc://"), path_max);
-	} else if (x->opt->base_port + x->port[h] > UINT16_MAX) {
-		rc = hps_err_set(err, HPS_USAGE, "no ports left on host \"%s\" from %u on",
-				 host->name, x->opt->base_port);
+	} else if (x->opt->base_port + *port > UINT16_MAX) {
+		rc = no_ports(x, h, err);
 	} else {
-		rc = hps_buf_printf(&b, err, "tcp://%s:%u", host->address,
-				    x->opt->base_port + x->port[h]++);
+		rc = hps_address_endpoint(host->address, x->opt->base_port + (*port)++, &b, err);
 	}
 	if (!rc) {
 		*out = hps_buf_take(&b);
@@ -327,12 +370,13 @@ static enum hps_status start(struct deploying *x, struct hps_err *err)
 		x->n_replicas += x->s->stage[i].units;
 	x->host = hps_calloc(cl->n_hosts, sizeof(*x->host), err);
 	x->port = hps_calloc(2 * (size_t)cl->n_hosts, sizeof(*x->port), err);
+	x->group = hps_calloc(cl->n_hosts, sizeof(*x->group), err);
 	x->host_s = hps_calloc(cl->n_hosts, sizeof(*x->host_s), err);
 	x->replica = hps_calloc(x->n_replicas, sizeof(*x->replica), err);
 	x->shard = hps_calloc(x->s->trial.shards, sizeof(*x->shard), err);
-	if (!x->host || !x->port || !x->host_s || !x->replica || !x->shard)
+	if (!x->host || !x->port || !x->group || !x->host_s || !x->replica || !x->shard)
 		return HPS_MEMORY;
-	return HPS_OK;
+	return hps_address_groups(cl, x->group, err);
 }
 
 void hps_deploy_report_release(struct hps_deploy_report *r)
@@ -373,6 +417,7 @@ enum hps_status hps_deploy(const struct hps_problem *p, const struct hps_solutio
 	}
 	free(x.host);
 	free(x.port);
+	free(x.group);
 	free(x.host_s);
 	free(x.replica);
 	free(x.shard);

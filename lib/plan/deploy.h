@@ -7,8 +7,8 @@
  * coordinator is with the first shard.
  *
  * Endpoints. ipc (all on one host): RUN_DIR/c, RUN_DIR/s0, RUN_DIR/r0.1 (stage.replica).
- * tcp: the host's address, ports counted from base_port on each host: coordinator, shards,
- * replicas.
+ * tcp: the host's address, ports counted from base_port at each address: coordinator, shards,
+ * replicas. Hosts of one address (all of loopback is one) share its ports.
  *
  * Prediction: evaluator `step` with the placement, whatever the plan was found with; asp has no
  * barrier, so its steady state.
@@ -45,7 +45,9 @@ struct hps_deploy_report {
 void hps_deploy_report_release(struct hps_deploy_report *r);
 
 /* d is owned by the caller (hps_deployment_release), r may be NULL. HPS_NO: hosts lack units or
- * PS cores (which type, how many). HPS_USAGE: a transport or port that cannot be. */
+ * PS cores (which type, how many). HPS_USAGE: a transport or port that cannot be. HPS_BAD_INPUT:
+ * hosts whose addresses do not let them meet: no ports for all that share one, or one of them is
+ * loopback and another is not. */
 enum hps_status hps_deploy(const struct hps_problem *p, const struct hps_solution *s,
 			   const struct hps_deploy_options *opt, struct hps_deployment *d,
 			   struct hps_deploy_report *r, struct hps_err *err);

@@ -119,6 +119,22 @@ static enum hps_status words_of_plan(const struct hps_job *job, struct hps_cost_
 	return rc;
 }
 
+/* In a ring all replicas of a stage take the same steps; asp's do not, so it implies servers. */
+static enum hps_status settle_asp(const struct hps_plan_words *w, int *dense_sync,
+				  struct hps_err *err)
+{
+	if (*dense_sync == HPS_SYNC_RING) {
+		hps_err_set(err, HPS_USAGE,
+			    "dense synchronisation \"ring\" needs bsp: in a ring all replicas take "
+			    "the same steps, with asp they do not");
+		hps_err_hint(err, w->sync ? "use --dense-sync ps, or --sync bsp"
+					  : "the model's sync is asp; use --dense-sync ps");
+		return HPS_USAGE;
+	}
+	*dense_sync = HPS_SYNC_PS;
+	return HPS_OK;
+}
+
 enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_plan_words *w,
 				  bool use_plan, struct hps_cost *cost, struct hps_problem *p,
 				  struct hps_err *err)
@@ -157,6 +173,8 @@ enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_pl
 		rc = choose("sync mode", w->sync, syncs, &sync, err);
 	if (!rc)
 		rc = parse_budget(w->budget, p, err);
+	if (!rc && sync == HPS_ASP)
+		rc = settle_asp(w, &dense_sync, err);
 	if (rc)
 		return rc;
 	p->objective = (enum hps_objective)objective;

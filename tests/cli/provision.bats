@@ -51,6 +51,10 @@ four() {
 	grep -qE '^ipc:///run/user/7/hps-ctrdnn-[0-9a-f]{8}/c$' a
 	env -u XDG_RUNTIME_DIR hps-provision two.json | jq -r .deployment.coordinator.endpoint >b
 	grep -qE '^ipc:///tmp/hps-ctrdnn-[0-9a-f]{8}/c$' b
+	for name in "" ../x a/b "a b" -x .x 'a$b' "$(printf 'é')" "$(printf %0129d 0)"; do
+		refused 2 '--job' --job="$name" two.json
+	done
+	hps-provision --job "$(printf %0128d 0)" two.json | jq -e '.deployment.job | length == 128'
 	refused 2 "longer than 107 bytes" --run-dir "/$(printf %0110d 0)" two.json
 	refused 2 'unknown transport "udp"' --transport udp two.json
 }
@@ -81,8 +85,43 @@ four() {
 		.epochs == 3 and .sync == "asp" and .seed == 9' job.json
 	refused 1 "3 parameter server shards" --shards 3 plan.json
 	refused 2 'ssp:2 is not built yet; bsp and asp are' --sync ssp:2 plan.json
+	refused 2 "expected an integer from 1 to 65536" --micro-batches 65537 plan.json
+	refused 2 "expected an integer from 1 to 1000000" --epochs 1000001 plan.json
 	hps-provision --dense-sync ps plan.json | jq -e '.deployment.stages[0].dense_sync == "ps"'
 	hps-provision --dense-sync ring plan.json | jq -e '.deployment.stages[0].dense_sync == "ring"'
+}
+
+@test "asp implies the servers, a ring is refused with it" {
+	# A stage without dense parameters too.
+	hps-plan -m 'fixed:cpu*1@0-0|cpu*1@1-' "$P/ctrdnn-here.json" >cut.json
+	for p in plan two cut; do
+		for dense in auto ps; do
+			hps-provision --sync asp --dense-sync $dense $p.json |
+				jq -e '[.deployment.stages[].dense_sync == "ps"] | all'
+		done
+	done
+	hps-provision --sync asp plan.json | jq -c .deployment.stages >asp
+	refused 2 '"ring" needs bsp' --sync asp --dense-sync ring plan.json
+	output_has "hint: use --dense-sync ps, or --sync bsp"
+	# The model may say so too.
+	jq '.model.train.sync = "asp"' plan.json >model.json
+	hps-provision model.json | jq -c .deployment.stages | jq -e '.[0].dense_sync == "ps"'
+	refused 2 '"ring" needs bsp' --dense-sync ring model.json
+	hps-provision --sync bsp --dense-sync ring model.json | jq -e '.deployment.sync == "bsp"'
+}
+
+@test "hosts of one address get ports of their own, those that cannot meet are refused" {
+	jq '.cluster.types[0].limit = 8 | .cluster.hosts =
+		[{"name": "a", "units": {"cpu": 4}}, {"name": "b", "units": {"cpu": 4}}]' \
+		"$P/ctrdnn-here.json" | hps-plan -m 'fixed:cpu*3|cpu*2' >pair.json
+	hps-provision --shards 2 pair.json >job.json
+	jq -e '[.deployment | .coordinator, .shards[], .stages[].replicas[] | .endpoint] |
+		length == 8 and (unique | length == 8)' job.json
+	[ "$(hps-work --hosts job.json | sort | xargs)" = "a b" ]
+	refused 3 'hosts "a" and "b" are both at 127.0.0.1' --base-port 65530 pair.json
+	jq '.cluster.hosts[1].address = "10.0.0.7"' pair.json >far.json
+	refused 3 'host "a" is at 127.0.0.1, where host "b" (10.0.0.7) does not reach it' far.json
+	output_has "hint:"
 }
 
 @test "the prediction counts filling and draining" {

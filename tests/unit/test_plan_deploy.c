@@ -1,5 +1,6 @@
 /* Does a deployment put everything on hosts that have room, at addresses that are used once? */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "cm.h"
 #include "plan/deploy.h"
@@ -172,9 +173,70 @@ static void test_refused(void **state)
 	plan_case_release(&c);
 }
 
+static void addresses(struct plan_case *c, char *first, char *second)
+{
+	c->host[0].address = first;
+	c->host[1].address = second;
+}
+
+/* Hosts of one address count their ports together; loopback is one machine by any name. */
+static void test_shared_address(void **state)
+{
+	struct hps_span stage[] = { { 0, 0, 0, 3 }, { 1, 2, 0, 1 } };
+	struct hps_solution s = solution(stage, 2, 2);
+	struct hps_deploy_options opt = options();
+	const uint32_t units[] = { 2, 0 };
+	static char *const same[][2] = { { "127.0.0.1", "127.0.0.1" },
+					 { "127.0.0.1", "localhost" },
+					 { "127.0.0.2", "::1" },
+					 { "node", "Node" },
+					 { "fe80::1", "[FE80:0::1]" } };
+	struct hps_deployment d;
+	struct plan_case c;
+
+	(void)state;
+	three_layers(&c);
+	plan_case_host(&c, units, 2, 1);
+	plan_case_host(&c, units, 2, 1);
+	plan_case_ready(&c);
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
+		const char *end[7];
+		size_t n = 0;
+
+		addresses(&c, same[i][0], same[i][1]);
+		assert_int_equal(hps_deploy(&c.problem, &s, &opt, &d, NULL, NULL), HPS_OK);
+		end[n++] = d.coordinator.endpoint;
+		end[n++] = d.shard[0].endpoint;
+		end[n++] = d.shard[1].endpoint;
+		for (uint32_t k = 0; k < 3; k++)
+			end[n++] = d.stage[0].replica[k].endpoint;
+		end[n++] = d.stage[1].replica[0].endpoint;
+		for (size_t e = 0; e < n; e++) {
+			char port[8];
+
+			snprintf(port, sizeof(port), ":%zu", 7000 + e);
+			assert_string_equal(strrchr(end[e], ':'), port);
+		}
+		assert_string_not_equal(d.shard[0].host, d.shard[1].host);
+		hps_deployment_release(&d);
+	}
+	opt.base_port = 65530;
+	refused(&c, &s, &opt, HPS_BAD_INPUT, "hosts \"h0\" and \"h1\" are both at [FE80:0::1]");
+	/* Each on its own has ports enough. */
+	addresses(&c, "fe80::1", "node");
+	assert_int_equal(hps_deploy(&c.problem, &s, &opt, &d, NULL, NULL), HPS_OK);
+	assert_string_equal(d.coordinator.endpoint, "tcp://[fe80::1]:65530");
+	hps_deployment_release(&d);
+	addresses(&c, "node", "127.0.0.1");
+	refused(&c, &s, &opt, HPS_BAD_INPUT,
+		"host \"h1\" is at 127.0.0.1, where host \"h0\" (node) does not reach it");
+	plan_case_release(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shared_address),
 		cmocka_unit_test(test_one_host),
 		cmocka_unit_test(test_several_hosts),
 		cmocka_unit_test(test_refused),
