@@ -12,6 +12,7 @@
 #include "base/out.h"
 #include "base/rng.h"
 #include "doc/doc.h"
+#include "plan/provision.h"
 #include "plan/setup.h"
 
 #define NAME "hps-provision"
@@ -20,6 +21,7 @@ struct provision_options {
 	struct hps_plan_words words;
 	const char *method, *transport, *run_dir, *job;
 	int64_t base_port, epochs;
+	struct hps_ratios ratios;
 	double samples;
 };
 
@@ -125,6 +127,7 @@ static enum hps_status provision(const char *path, enum hps_form form,
 	struct hps_deploy_options d = { 0 };
 	struct hps_problem problem;
 	struct hps_cost cost = { 0 };
+	enum hps_provisioner how;
 	struct hps_job job;
 	enum hps_status rc;
 
@@ -134,10 +137,11 @@ static enum hps_status provision(const char *path, enum hps_form form,
 		return rc;
 	rc = hps_problem_setup(&job, &opt->words, true, &cost, &problem, err);
 	if (!rc)
-		rc = hps_provision(&job, &problem, opt->method, opt->words.floor > 0, &solution,
-				   err);
+		rc = hps_provision(&job, &problem, opt->method, &opt->ratios, opt->words.floor > 0,
+				   &how, &solution, err);
 	if (rc == HPS_BAD_INPUT)
 		hps_err_at(err, "%s", path ? path : "standard input");
+	d.method = rc ? NULL : hps_provisioner_name(how);
 	if (!rc)
 		rc = settle_options(opt, &job, &problem, &d, &name, &dir, err);
 	if (!rc)
@@ -155,9 +159,13 @@ int main(int argc, char **argv)
 	struct provision_options opt = { .words.seed = -1, .base_port = 17400 };
 	const struct hps_opt opts[] = {
 		{ 'm', "method", HPS_OPT_STR, &opt.method, "METHOD",
-		  "exact (settle units) or keep (the plan's); default: keep those of fixed:" },
+		  "exact, newton, staratio, stapsratio, keep; default: keep those of fixed:" },
 		{ 't', "floor", HPS_OPT_DOUBLE, &opt.words.floor, "FLOOR",
 		  "samples a second at least; default: the plan's", DBL_MIN, DBL_MAX },
+		{ 0, "cpus-per-gpu", HPS_OPT_DOUBLE, &opt.ratios.cpus_per_gpu, "RATIO",
+		  "that staratio keeps; default: the plan's", DBL_MIN, DBL_MAX },
+		{ 0, "ps-per-unit", HPS_OPT_DOUBLE, &opt.ratios.ps_per_unit, "RATIO",
+		  "shards a unit that stapsratio keeps; default: the plan's", DBL_MIN, DBL_MAX },
 		{ 0, "shards", HPS_OPT_INT, &opt.words.shards, "N",
 		  "exactly so many parameter server shards", 1, HPS_MAX_SHARDS },
 		{ 0, "dense-sync", HPS_OPT_STR, &opt.words.dense_sync, "HOW",

@@ -28,6 +28,7 @@ struct hps_deploy_options {
 	uint32_t epochs;
 	uint64_t seed;
 	const struct hps_model *model; /* for memory; NULL = unknown */
+	const char *method;	       /* how units were settled, for text */
 };
 
 /* What a host gets and needs. */

@@ -89,7 +89,7 @@ enum hps_status hps_deploy_text(const struct hps_problem *p, const struct hps_so
 		rc = hps_buf_printf(b, err, "on paper: not all of it is on a host\n\n");
 	}
 	if (!rc)
-		rc = hps_plan_text(p, s, "settled", b, err);
+		rc = hps_plan_text(p, s, opt->method ? opt->method : "settled", b, err);
 	if (!rc)
 		rc = hps_buf_printf(b, err, "\n");
 	if (!rc)

@@ -43,6 +43,12 @@ void hps_trial_of_rate(const struct hps_problem *p, double cycle_s, double price
 void hps_trial_of_schedule(const struct hps_problem *p, const struct hps_schedule *s,
 			   struct hps_trial *out);
 
+/* hps_settle among the vectors that cycle times from `most` (or the floor's, if less) down to
+ * `least` ask for. found: one of them is feasible; else out and units say nothing. */
+enum hps_status hps_settle_within(const struct hps_problem *p, struct hps_span *stage,
+				  uint32_t n_stages, double most, double least,
+				  struct hps_trial *out, bool *found, struct hps_err *err);
+
 /* For `step`: better units of a structure by hill climbing; *best is what stage has now. */
 void hps_climb(const struct hps_problem *p, struct hps_span *stage, uint32_t n,
 	       struct hps_trial *best);

@@ -253,15 +253,14 @@ static void keep(struct settling *s)
 		s->best[i] = s->stage[i].units;
 }
 
-/* The sweep; true if some vector met the floor. */
-static bool sweep(struct settling *s, struct hps_trial *best)
+/* The sweep from tau down to `least`; true if some vector met the floor. */
+static bool sweep(struct settling *s, double tau, double least, struct hps_trial *best)
 {
-	double tau = hps_floor_tau(s->p);
 	bool step = s->p->cost->opt.evaluator == HPS_EVAL_STEP, found = false;
 	uint32_t first = 1, visits = 0;
 	struct hps_vector v;
 
-	while (vector_at(s, tau, &first, &v)) {
+	while (tau >= least && vector_at(s, tau, &first, &v)) {
 		struct hps_trial t;
 
 		if (found && hps_lower(best->objective, rest_bound(s, &v)))
@@ -336,28 +335,63 @@ static void hopeless(struct settling *s, struct hps_trial *out)
 	make_infeasible(s->p, out, over);
 }
 
+/* Fails only beyond SMALL stages. */
+static enum hps_status start(struct settling *s, void **big, struct hps_err *err)
+{
+	*big = NULL;
+	if (s->n <= SMALL)
+		return HPS_OK;
+	*big = hps_calloc(s->n, sizeof(*s->time) + sizeof(*s->best), err);
+	if (!*big)
+		return HPS_MEMORY;
+	s->time = *big;
+	s->best = (uint32_t *)(s->time + s->n);
+	return HPS_OK;
+}
+
+static void take_best(struct settling *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		s->stage[i].units = s->best[i];
+}
+
 enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
 			   struct hps_trial *out, struct hps_err *err)
 {
 	struct hps_stage_time small_time[SMALL];
 	uint32_t small_best[SMALL];
 	struct settling s = { p, stage, n_stages, small_time, small_best };
-	void *big = NULL;
+	void *big;
 
-	if (n_stages > SMALL) {
-		big = hps_calloc(n_stages, sizeof(*s.time) + sizeof(*s.best), err);
-		if (!big)
-			return HPS_MEMORY;
-		s.time = big;
-		s.best = (uint32_t *)(s.time + n_stages);
-	}
-	if (sweep(&s, out))
-		for (uint32_t i = 0; i < n_stages; i++)
-			stage[i].units = s.best[i];
+	if (start(&s, &big, err))
+		return HPS_MEMORY;
+	if (sweep(&s, hps_floor_tau(p), 0, out))
+		take_best(&s);
 	else if (!fastest(&s, out))
 		hopeless(&s, out);
 	if (p->cost->opt.evaluator == HPS_EVAL_STEP)
 		hps_climb(p, stage, n_stages, out);
+	free(big);
+	return HPS_OK;
+}
+
+enum hps_status hps_settle_within(const struct hps_problem *p, struct hps_span *stage,
+				  uint32_t n_stages, double most, double least,
+				  struct hps_trial *out, bool *found, struct hps_err *err)
+{
+	struct hps_stage_time small_time[SMALL];
+	uint32_t small_best[SMALL];
+	struct settling s = { p, stage, n_stages, small_time, small_best };
+	void *big;
+
+	if (start(&s, &big, err))
+		return HPS_MEMORY;
+	*found = sweep(&s, fmin(most, hps_floor_tau(p)), least, out);
+	if (*found) {
+		take_best(&s);
+		if (p->cost->opt.evaluator == HPS_EVAL_STEP)
+			hps_climb(p, stage, n_stages, out);
+	}
 	free(big);
 	return HPS_OK;
 }

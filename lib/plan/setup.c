@@ -1,6 +1,5 @@
 /* What problem did the user state? Words, document and defaults, in that order. */
 #include "plan/setup.h"
-#include <stdlib.h>
 #include <string.h>
 #include "base/opt.h"
 #include "plan/plan_int.h"
@@ -42,12 +41,6 @@ static const struct word transports[] = {
 	{ "auto", HPS_TRANSPORT_AUTO },
 	{ "ipc", HPS_TRANSPORT_IPC },
 	{ "tcp", HPS_TRANSPORT_TCP },
-	{ NULL, 0 },
-};
-enum provisioning { SETTLE, KEEP };
-static const struct word provisionings[] = {
-	{ "exact", SETTLE },
-	{ "keep", KEEP },
 	{ NULL, 0 },
 };
 
@@ -202,41 +195,5 @@ enum hps_status hps_transport_of(const char *word, enum hps_transport *out, stru
 	enum hps_status rc = choose("transport", word, transports, &v, err);
 
 	*out = (enum hps_transport)v;
-	return rc;
-}
-
-enum hps_status hps_provision(const struct hps_job *job, const struct hps_problem *p,
-			      const char *method, bool other_floor, struct hps_solution *out,
-			      struct hps_err *err)
-{
-	int how = !other_floor && !strncmp(job->plan.method, "fixed:", 6) ? KEEP : SETTLE;
-	struct hps_search s;
-	struct hps_trial t;
-	struct hps_span *stage = NULL;
-	uint32_t n = job->plan.n_stages;
-	enum hps_status rc;
-
-	memset(out, 0, sizeof(*out));
-	rc = choose("method", method, provisionings, &how, err);
-	if (!rc)
-		rc = hps_spans_of_plan(p->cost, &job->plan, &stage, err);
-	if (!rc)
-		rc = hps_search_init(&s, p, 0, err);
-	if (rc) {
-		free(stage);
-		return rc;
-	}
-	if (how == KEEP)
-		hps_score(p, stage, n, &t);
-	else
-		rc = hps_settle(p, stage, n, &t, err);
-	if (rc) {
-		hps_search_release(&s);
-	} else {
-		s.evaluations = 1;
-		hps_search_offer(&s, stage, n, &t);
-		rc = hps_search_finish(&s, out, err);
-	}
-	free(stage);
 	return rc;
 }

@@ -30,11 +30,4 @@ enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_pl
 /* "auto", "ipc", "tcp" */
 enum hps_status hps_transport_of(const char *word, enum hps_transport *out, struct hps_err *err);
 
-/* How hps-provision comes to units: "settle" anew, or "keep" the plan's. NULL: keep where the
- * user fixed them (method "fixed:...") and asks for no other floor, else settle. The plan's
- * stages become the solution. HPS_NO as the methods. */
-enum hps_status hps_provision(const struct hps_job *job, const struct hps_problem *p,
-			      const char *method, bool other_floor, struct hps_solution *out,
-			      struct hps_err *err);
-
 #endif

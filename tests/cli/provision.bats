@@ -76,7 +76,27 @@ four() {
 	[ "$(hps-provision floor.json | jq '[.deployment.stages[].replicas | length] | add')" = 1 ]
 	[ "$(hps-provision -t 40000 floor.json | jq '[.deployment.stages[].replicas | length] | add')" = 2 ]
 	refused 1 "below the floor of 90000" -t 90000 floor.json
-	refused 2 'unknown method "newton"' -m newton plan.json
+	refused 2 'unknown method "magic"' -m magic plan.json
+}
+
+@test "methods: newton is as cheap as exact here and bounds it, ratios are kept" {
+	hps-plan -q -m heuristic -t 300000 "$P/two-types.json" >gpu.json
+	run hps-provision -q -m exact --text gpu.json
+	status_is 0
+	cost=$(grep '^cost' <<<"$output")
+	run hps-provision -q -m newton --text gpu.json
+	output_has "method       newton"
+	output_has "gap"
+	output_has "$cost"
+	run hps-provision -q -m staratio --cpus-per-gpu 5 --text gpu.json
+	status_is 0
+	[ "$(awk '$1 == "cpu" || $1 == "v100" { print $1, $2 }' <<<"$output" | xargs)" = "cpu 5 v100 1" ]
+	run hps-provision -q -m stapsratio --ps-per-unit 2 --text gpu.json
+	status_is 0
+	output_has "ps    -        shards           6"
+	# A plan without GPUs has no such ratio.
+	refused 1 "no stage on a GPU" -m staratio plan.json
+	refused 2 "expected a number > 0" -m staratio --cpus-per-gpu 0 gpu.json
 }
 
 @test "shards, batch, epochs, sync, seed as asked for" {
