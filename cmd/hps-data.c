@@ -33,6 +33,11 @@ static bool go_on(void *ctx, uint64_t done)
 	return hps_sig_caught() == 0;
 }
 
+static bool is_stdout(const char *path)
+{
+	return !path || !strcmp(path, "-");
+}
+
 /* Binary data do not go to a terminal. */
 static enum hps_status open_output(const char *path, const char *compress, enum hps_compress *how,
 				   struct hps_sink **sink, struct hps_err *err)
@@ -41,8 +46,7 @@ static enum hps_status open_output(const char *path, const char *compress, enum 
 
 	if (rc)
 		hps_err_at(err, "--compress");
-	else if (*how != HPS_COMPRESS_NONE && (!path || !strcmp(path, "-")) &&
-		 isatty(STDOUT_FILENO))
+	else if (*how != HPS_COMPRESS_NONE && is_stdout(path) && isatty(STDOUT_FILENO))
 		rc = hps_err_set(err, HPS_USAGE, "%s is binary; standard output is a terminal",
 				 compress);
 	else
@@ -82,7 +86,24 @@ static struct hps_doc *settings(const struct hps_gen_opts *o)
 	return NULL;
 }
 
-static enum hps_status write_truth(const char *path, const struct hps_gen_opts *o,
+/* Rows and truth are two outputs. */
+static enum hps_status check_outputs(const struct gen_options *opt, struct hps_err *err)
+{
+	if (!opt->truth)
+		return HPS_OK;
+	if (is_stdout(opt->output) && is_stdout(opt->truth)) {
+		hps_err_set(err, HPS_USAGE, "--truth: the rows go to standard output already");
+		hps_err_hint(err, "name a file for one of them");
+		return HPS_USAGE;
+	}
+	if (!is_stdout(opt->output) && !is_stdout(opt->truth) &&
+	    hps_file_same(opt->output, opt->truth))
+		return hps_err_set(err, HPS_USAGE, "--truth: %s is where the rows go", opt->truth);
+	return HPS_OK;
+}
+
+/* To the file begun, or to standard output where there is none. */
+static enum hps_status write_truth(struct hps_file_new *file, const struct hps_gen_opts *o,
 				   const struct hps_gen_summary *s, struct hps_err *err)
 {
 	struct hps_doc *d = hps_doc_object();
@@ -99,7 +120,10 @@ static enum hps_status write_truth(const char *path, const struct hps_gen_opts *
 	rc = bad ? hps_err_set(err, HPS_MEMORY, "no memory for the truth")
 		 : hps_doc_to_json(d, &b, err);
 	if (!rc)
-		rc = hps_file_write(path, b.data, b.len, 0666, err);
+		rc = file->path ? hps_file_append(file, b.data, b.len, err)
+				: hps_out_write(b.data, b.len, err);
+	if (!rc && file->path)
+		rc = hps_file_commit(file, err);
 	hps_buf_release(&b);
 	hps_doc_free(d);
 	return rc;
@@ -120,20 +144,27 @@ static enum hps_status gen(const struct gen_options *opt, struct hps_err *err)
 				  .threads = (uint32_t)opt->threads,
 				  .want_auc = opt->truth != NULL,
 				  .go_on = go_on };
+	struct hps_file_new truth = { .fd = -1 };
 	struct hps_gen_summary s;
 	struct hps_sink *sink = NULL;
-	enum hps_status rc = open_output(opt->output, opt->compress, &o.compress, &sink, err);
+	enum hps_status rc = check_outputs(opt, err);
 
-	if (rc)
-		return rc;
-	hps_progress_start("rows", o.rows);
-	rc = hps_gen(&o, sink, &s, err);
-	hps_progress_end();
+	if (!rc)
+		rc = open_output(opt->output, opt->compress, &o.compress, &sink, err);
+	if (!rc && opt->truth && !is_stdout(opt->truth))
+		rc = hps_file_create(&truth, opt->truth, 0666, err);
+	if (!rc) {
+		hps_progress_start("rows", o.rows);
+		rc = hps_gen(&o, sink, &s, err);
+		hps_progress_end();
+	}
 	if (!rc)
 		rc = hps_sink_commit(sink, err);
 	hps_sink_free(sink);
 	if (!rc && opt->truth)
-		rc = write_truth(opt->truth, &o, &s, err);
+		rc = write_truth(&truth, &o, &s, err);
+	if (truth.path)
+		hps_file_discard(&truth);
 	return rc;
 }
 
@@ -173,7 +204,7 @@ static enum hps_status gen_main(int argc, char **argv, struct hps_err *err)
 		{ 0, "dense", HPS_OPT_INT, &opt.dense, "N", "integer columns (13)", 0,
 		  HPS_MAX_SLOTS },
 		{ 0, "truth", HPS_OPT_STR, &opt.truth, "FILE",
-		  "write the best possible AUC and more to FILE" },
+		  "write the best possible AUC and more to FILE; -: to standard output" },
 		{ 'j', "threads", HPS_OPT_INT, &opt.threads, "N", "threads (as many as cores)", 1,
 		  1024 },
 		{ 0 },

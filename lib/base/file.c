@@ -205,6 +205,34 @@ enum hps_status hps_file_write(const char *path, const void *data, size_t len, i
 	return hps_file_commit(&f, err);
 }
 
+/* The directory that path is in. */
+static int stat_parent(const char *path, struct stat *st)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
+	int rc = slash && !dir ? -1 : stat(slash ? dir : ".", st);
+
+	free(dir);
+	return rc;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool hps_file_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (!stat(a, &x) && !stat(b, &y))
+		return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return !strcmp(last_part(a), last_part(b)) && !stat_parent(a, &x) && !stat_parent(b, &y) &&
+	       x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 enum hps_status hps_mkdirs(const char *path, int mode, struct hps_err *err)
 {
 	char *copy = hps_strdup(path, err), *p = copy;

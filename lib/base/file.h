@@ -2,6 +2,7 @@
 #ifndef HPS_BASE_FILE_H
 #define HPS_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/buf.h"
@@ -29,6 +30,10 @@ void hps_file_discard(struct hps_file_new *f);
 /* create, append, commit in one. */
 enum hps_status hps_file_write(const char *path, const void *data, size_t len, int mode,
 			       struct hps_err *err);
+
+/* Would two files written to a and b be one? The same name in the same directory, or one regular
+ * file under two names. */
+bool hps_file_same(const char *a, const char *b);
 
 /* mkdir -p. */
 enum hps_status hps_mkdirs(const char *path, int mode, struct hps_err *err);

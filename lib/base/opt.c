@@ -96,6 +96,9 @@ static enum hps_status store(const struct hps_opt *o, const char *arg, struct hp
 {
 	bool limited = o->min != 0 || o->max != 0;
 
+	/* An empty path or name is a slip, mostly an unset variable of a script. */
+	if ((o->kind == HPS_OPT_STR || o->kind == HPS_OPT_LIST) && !*arg)
+		return hps_err_set(err, HPS_USAGE, "expected %s, got \"\"", o->arg);
 	switch (o->kind) {
 	case HPS_OPT_FLAG:
 		*(bool *)o->dst = true;
@@ -179,6 +182,10 @@ static enum hps_status check_operands(const struct hps_cmd *cmd, int n, char **o
 	if (cmd->max_operands >= 0 && n > cmd->max_operands)
 		return hps_err_set(err, HPS_USAGE, "unexpected operand \"%s\"",
 				   operands[cmd->max_operands]);
+	for (int i = 0; i < n; i++)
+		if (!*operands[i])
+			return hps_err_set(err, HPS_USAGE, "empty operand: expected %s",
+					   cmd->operands);
 	return HPS_OK;
 }
 
@@ -227,6 +234,7 @@ enum hps_opt_next hps_opt_parse(struct hps_cmd *cmd, int argc, char **argv, char
 	bool done = false;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	hps_log_init(cmd->name, HPS_LOG_NORMAL);
 	*status = parser_init(&p, cmd, &err);
 	if (*status == HPS_OK) {

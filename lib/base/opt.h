@@ -10,7 +10,7 @@
 enum hps_opt_kind {
 	HPS_OPT_FLAG,	/* bool *: set to true */
 	HPS_OPT_COUNT,	/* int *: incremented */
-	HPS_OPT_STR,	/* const char **: borrowed from argv */
+	HPS_OPT_STR,	/* const char **: borrowed from argv, not empty */
 	HPS_OPT_INT,	/* int64_t *: min..max checked, as integers */
 	HPS_OPT_DOUBLE, /* double *: finite, min..max checked */
 	HPS_OPT_LIST,	/* struct hps_opt_list *: may be given many times */
@@ -54,8 +54,9 @@ enum hps_opt_next { HPS_OPT_GO_ON, HPS_OPT_EXIT };
  * "NAME: what; try 'NAME -h'" to standard error, HPS_OPT_EXIT, *status HPS_USAGE.
  * --msgpack with a terminal as standard output is a usage error. Else HPS_OPT_GO_ON
  * with *operands = argv + optind and *n_operands. Of --json, --msgpack, --text, and of an
- * option given twice, the last one holds. --seed takes 0 to 2^53. SIGPIPE is ignored from
- * then on, so that a reader who left is an I/O error like any other.
+ * option given twice, the last one holds. --seed takes 0 to 2^53. An empty string is no STR,
+ * LIST or operand. SIGPIPE and SIGXFSZ are ignored from then on, so that a reader who left and
+ * a file at its limit are I/O errors like any other.
  *
  * The usage line is, in this order: the letters of all options without argument, as
  * "[-hqv]"; "[--json | --msgpack | --text]"; the table's other options in its order, by

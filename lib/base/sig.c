@@ -39,7 +39,8 @@ enum hps_status hps_sig_install(struct hps_err *err)
 	sigemptyset(&stop.sa_mask);
 	sigemptyset(&ignore.sa_mask);
 	if (sigaction(SIGINT, &stop, NULL) || sigaction(SIGTERM, &stop, NULL) ||
-	    sigaction(SIGHUP, &stop, NULL) || sigaction(SIGPIPE, &ignore, NULL))
+	    sigaction(SIGHUP, &stop, NULL) || sigaction(SIGPIPE, &ignore, NULL) ||
+	    sigaction(SIGXFSZ, &ignore, NULL))
 		return hps_err_errno(err, HPS_IO, "cannot install signal handlers");
 	return HPS_OK;
 }

@@ -5,7 +5,7 @@
 #include "base/err.h"
 
 /* SIGINT, SIGTERM and SIGHUP set the flag (the second one _exits with 128 + signal);
- * SIGPIPE is ignored. */
+ * SIGPIPE and SIGXFSZ are ignored. */
 enum hps_status hps_sig_install(struct hps_err *err);
 
 /* The first signal caught, or 0. Any thread; a plain load. */

@@ -16,11 +16,6 @@ enum { GZIP_LEVEL = 1, ZSTD_LEVEL = 3 };
 
 static const char *const names[] = { "none", "gzip", "zstd" };
 
-const char *hps_compress_name(enum hps_compress how)
-{
-	return names[how];
-}
-
 enum hps_status hps_compress_parse(const char *name, enum hps_compress *out, struct hps_err *err)
 {
 	for (int i = 0; i < 3; i++)

@@ -12,7 +12,6 @@ enum hps_compress { HPS_COMPRESS_NONE, HPS_COMPRESS_GZIP, HPS_COMPRESS_ZSTD };
 
 /* "none", "gzip", "zstd"; else HPS_USAGE says so. */
 enum hps_status hps_compress_parse(const char *name, enum hps_compress *out, struct hps_err *err);
-const char *hps_compress_name(enum hps_compress how);
 
 /* Append data as one whole member or frame (or as it is) to out. Blocks of 1 MiB and more
  * compress about as well as the whole would. Any thread. */

@@ -47,6 +47,41 @@ for_each() {
 	for_each one
 }
 
+@test "an empty value of any option, and an empty operand, are usage errors" {
+	tried=0
+	empty() { # COMMAND [SUBCOMMAND]
+		local rc option
+		for option in $("$@" -h | grep -oE -- '--[a-z-]+ [A-Z]' | cut -d ' ' -f 1 | sort -u) ""; do
+			rc=0
+			"$@" ${option:+"$option"} "" x >out 2>err </dev/null || rc=$?
+			if [ "$rc" -ne 2 ] || [ -s out ]; then
+				echo "$* $option '': exit $rc"
+				return 1
+			fi
+			tried=$((tried + 1))
+		done
+	}
+	one() {
+		local part
+		case ${1##*/} in
+		hps-data) for part in gen conv stat; do empty "$1" $part || return 1; done ;;
+		*) empty "$1" ;;
+		esac
+	}
+	for_each one
+	[ "$tried" -gt 70 ]
+	[ "$(echo *)" = "err out" ]
+}
+
+@test "a file at its size limit exits 4, and is no signal's death" {
+	one() {
+		local rc=0
+		(ulimit -f 0 && exec "$1" -h >out) 2>/dev/null || rc=$?
+		[ "$rc" -eq 4 ]
+	}
+	for_each one
+}
+
 @test "a full device exits 4, for -h and --version too" {
 	one() {
 		local rc=0 option

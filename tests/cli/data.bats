@@ -2,6 +2,7 @@
 # hps-data: what its three commands write, and how they fail.
 
 load helpers
+bats_require_minimum_version 1.5.0
 
 setup() {
 	cd "$BATS_TEST_TMPDIR"
@@ -40,6 +41,43 @@ small() {
 	jq -e '.settings | .ids == 50 and .seed == 1 and .slots == 26' truth.json
 	hps-data gen -n 1 --truth one.json >/dev/null
 	jq -e '.best_auc == null and .best_logloss > 0' one.json
+}
+
+@test "gen: rows and truth are two outputs" {
+	refuse() {
+		run --separate-stderr hps-data gen -n 10 "$@"
+		output_is ""
+		output=$stderr
+		status_is 2
+		output_has "--truth: "
+		[ -z "$(ls -I "separate*")" ]
+	}
+	refuse -o x --truth x
+	refuse -o ./x --truth "$PWD/x"
+	refuse --truth -
+	refuse -o - --truth -
+	hps-data gen -n 10 -o rows --truth - | jq -e '.rows == 10'
+	[ "$(wc -l <rows)" = 10 ]
+	[ ! -e - ]
+	# A place that cannot be written is told before the rows are made.
+	run hps-data gen -n 10 -o other --truth no/such/place
+	status_is 4
+	[ ! -e other ]
+}
+
+@test "gen: a file at its size limit, and a reader who leaves, exit 4 and leave nothing" {
+	for compress in none zstd; do
+		rc=0
+		(ulimit -f 8 && exec hps-data gen -n 20000 --compress $compress -o big) 2>/dev/null || rc=$?
+		[ "$rc" -eq 4 ]
+	done
+	[ -z "$(ls)" ]
+	rc=0
+	(ulimit -f 8 && exec hps-data gen -n 20000 >big) 2>/dev/null || rc=$?
+	[ "$rc" -eq 4 ]
+	{ hps-data gen -n 20000 2>told && echo 0 >rc || echo $? >rc; } | head -n 1 >/dev/null
+	[ "$(cat rc)" = 4 ]
+	grep -q 'standard output: cannot write: Broken pipe' told
 }
 
 @test "gen: other shapes, no blanks" {

@@ -265,9 +265,32 @@ static void test_torture(void **state)
 	assert_true(n > 3);
 }
 
+static void test_same(void **state)
+{
+	struct hps_err err = { 0 };
+	char rough[300];
+
+	snprintf(rough, sizeof(rough), "%s/../%s//a", dir, strrchr(dir, '/') + 1);
+	/* Neither is there yet. */
+	assert_true(hps_file_same(in_dir("a"), rough));
+	assert_true(hps_file_same("no-such", "./no-such"));
+	assert_false(hps_file_same(in_dir("a"), in_dir("b")));
+	assert_false(hps_file_same("a", in_dir("a")));
+	assert_false(hps_file_same(in_dir("x/a"), in_dir("y/a"))); /* no such directories */
+	/* One there, both there, a link to it. */
+	assert_int_equal(hps_file_write(in_dir("a"), "", 0, 0600, &err), HPS_OK);
+	assert_true(hps_file_same(in_dir("a"), rough));
+	assert_false(hps_file_same(in_dir("a"), in_dir("b")));
+	assert_int_equal(symlink("a", in_dir("b")), 0);
+	assert_true(hps_file_same(in_dir("a"), in_dir("b")));
+	/* What is written in place takes two writers. */
+	assert_false(hps_file_same("/dev/null", "/dev/null"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_commit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_discard, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stale_temporary, set_up, tear_down),

@@ -133,6 +133,14 @@ static void test_usage_errors(void **state)
 	expect(2, "",
 	       "hps-x: --seed: expected an integer from 0 to 9007199254740992, got \"-1\"" TRY,
 	       &(struct given){ { "--seed", "-1", "a" } });
+	expect(2, "", "hps-x: -m: expected METHOD, got \"\"" TRY,
+	       &(struct given){ { "-m", "", "a" } });
+	expect(2, "", "hps-x: --method: expected METHOD, got \"\"" TRY,
+	       &(struct given){ { "--method=", "a" } });
+	expect(2, "", "hps-x: --limit: expected TYPE=N, got \"\"" TRY,
+	       &(struct given){ { "--limit", "a", "--limit", "", "a" } });
+	expect(2, "", "hps-x: empty operand: expected [JOB] DATA..." TRY,
+	       &(struct given){ { "a", "" } });
 	expect(2, "", "hps-x: no operand: expected [JOB] DATA..." TRY, &(struct given){ { NULL } });
 	expect(2, "", "hps-x: unexpected operand \"d\"" TRY,
 	       &(struct given){ { "a", "b", "c", "d" } });
