@@ -74,9 +74,9 @@
  *                    ring 2 P (k-1) / (k bw) + 2 (k-1) latency
  *                    servers 2 P max(1 / bw, k / (S bw_ps)) + 2 P k / (S bytes_per_s) + 2 latency
  *                    `auto` takes the smaller
- *           sparse = the slowest of 2 B sum q / (S rows_per_s), 2 B sum s / (S bw_ps) and
- *                    2 B s / (k bw) of a stage, + 2 latency: a pull waits for the update
- *                    that is before it
+ *           sparse = 2 B sum q / (S rows_per_s) + 2 latency
+ *                    + the larger of 2 B sum s / (S bw_ps) and 2 B s / (k bw) of a stage:
+ *                    rows go, are updated, and the next ones come, one after the other
  *         cycle = max(T / B, rate): rate bounds step from below by construction.
  *         asp has no barrier: its step is its rate. The paper form has no step.
  *

@@ -219,9 +219,9 @@ static double step_time(const struct hps_cost *c, const struct hps_schedule *s, 
 
 	acc->rounds = fmax(acc->rounds, (n - s->stage[0].units) * m * compute_ht);
 	if (s->shards && rows > 0) {
-		acc->sparse = fmax(acc->sparse, rows / (c->ps.rows_per_s * s->shards));
 		acc->sparse = fmax(acc->sparse, over(2 * c->opt.batch * c->sparse[c->n_layers],
 						     c->ps.bandwidth * s->shards));
+		acc->sparse += rows / (c->ps.rows_per_s * s->shards);
 		acc->sparse += 2 * c->ps.latency;
 	}
 	r->fill_s = acc->fill;

@@ -49,12 +49,14 @@ static uint64_t looked_up(const struct hps_rig *r)
 	return n;
 }
 
-/* Begin a pass and fill its rows. */
+/* Begin a pass and fill its rows; finding the distinct keys is the client's work, too. */
 static enum hps_status begin(struct timing *t, const struct hps_stage_in *in,
 			     struct hps_sides *pull, struct hps_err *err)
 {
+	double before = hps_cpu_s();
 	enum hps_status st = hps_pass_begin(t->rig->pass, in, err);
 
+	pull->client_s += hps_cpu_s() - before;
 	return st == HPS_OK ? hps_rig_pull(t->rig, pull, err) : st;
 }
 
@@ -286,6 +288,18 @@ static uint32_t nearest(const struct hps_model *m, const uint32_t *batch, uint32
 	return best;
 }
 
+/* Seconds of all whole passes over what the medians of their layers add up to. */
+static double stretch(const struct timing *t, const struct hps_layers_result *out)
+{
+	double passes = 0, medians = 0;
+
+	for (size_t i = 0; i < (size_t)t->n_batches * t->rounds; i++)
+		passes += t->pass[i];
+	for (size_t i = 0; i < (size_t)t->n_layers * t->n_batches; i++)
+		medians += t->rounds * (out->forward_s[i] + out->backward_s[i]);
+	return passes / medians;
+}
+
 static void take_medians(struct timing *t, struct hps_layers_result *out)
 {
 	for (uint32_t l = 0; l < t->n_layers; l++)
@@ -295,6 +309,7 @@ static void take_medians(struct timing *t, struct hps_layers_result *out)
 			out->forward_s[i] = hps_median(at(t, t->forward, l, b), t->rounds);
 			out->backward_s[i] = hps_median(at(t, t->backward, l, b), t->rounds);
 		}
+	out->stretch = stretch(t, out);
 	for (uint32_t b = 0; b < t->n_batches; b++)
 		out->pass_s[b] = hps_median(t->pass + (size_t)b * t->rounds, t->rounds);
 	if (t->n_shard_row)

@@ -38,6 +38,13 @@ static double *row_of(const double *v, uint32_t layer, uint32_t n, struct hps_er
 	return c;
 }
 
+/* A job pays means of whole passes, interruptions and interplay included. */
+static void stretch(struct hps_fit *fit, double by)
+{
+	fit->c0 *= by;
+	fit->c1 *= by;
+}
+
 /* The measured type: medians, fits, OCT and alpha of every layer. */
 static enum hps_status add_times(struct hps_profile *p, const char *type,
 				 const struct hps_layers_result *r, struct hps_err *err)
@@ -56,6 +63,8 @@ static enum hps_status add_times(struct hps_profile *p, const char *type,
 		}
 		hps_fit_affine(p->batches, t->forward_s, p->n_batches, &t->forward);
 		hps_fit_affine(p->batches, t->backward_s, p->n_batches, &t->backward);
+		stretch(&t->forward, r->stretch);
+		stretch(&t->backward, r->stretch);
 		settle_time(t, p->batch);
 	}
 	if (st == HPS_OK)
@@ -86,6 +95,7 @@ static void report_fit(const struct hps_profile *p, const struct hps_model *m,
 	report->rounds = r->rounds;
 	report->pass_s = r->pass_s[near];
 	report->layers_of_pass = sum / r->pass_s[near];
+	report->stretch = r->stretch;
 	report->worst_error = 0;
 	for (uint32_t l = 0; l < p->n_layers; l++) {
 		double e = fmax(t[l].forward.error, t[l].backward.error);

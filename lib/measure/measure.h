@@ -4,14 +4,16 @@
  * whatever else runs on a shared machine, and steadier than wall time there. Links are
  * timed by the wall clock, since waiting is what they cost. Every figure is the median over
  * rounds, after a warm-up, and each round visits all batch sizes, so that a noisy moment hits
- * all alike.
+ * all alike. A job, though, pays means: the fits (c0, c1; so OCT) are those of the medians
+ * times `stretch`, the mean of the whole passes over what the layers' medians add up to.
  *
  * Layers are timed where they stand in a pass, one clock reading between two of them, forward
  * first to last and backward last to first: caches are as a real step finds them. An
  * embedding's (and negatives') time holds all that a replica's thread does for it:
  * forward the deduplication of keys, its part of the pull, pooling; backward the sums per
  * row and its part of the push. Rows come from a real shard in the same thread, whose time
- * is counted apart.
+ * is counted apart. A link's frames leave caches that hold other things and reach threads that
+ * sleep, as after a step's compute.
  *
  * step_overhead_s is what a step costs a replica however few samples it has: one update of
  * all dense parameters by the model's optimizer, and clearing their gradients.
@@ -51,6 +53,7 @@ struct hps_measure_report {
 	double layers_of_pass; /* sum of the layers' medians over a whole pass's median, at the
 				* batch nearest to the model's */
 	double pass_s;	       /* that pass */
+	double stretch;	       /* what the fits are longer than the medians, as a factor */
 	double worst_error;    /* largest error of a fit, of a layer with 2 % of the time or more */
 	const char *worst;     /* that layer's name, borrowed from the model */
 };

@@ -73,6 +73,7 @@ enum hps_status hps_rig_dense(struct hps_rig *r, uint32_t rows, struct hps_sides
 struct hps_layers_result {
 	double *forward_s, *backward_s; /* (n_layers, n_batches) medians */
 	double *pass_s;			/* (n_batches) medians of whole passes */
+	double stretch;			/* mean of a whole pass over its layers' medians */
 	double *keys;			/* (n_layers): rows looked up a sample, distinct in a
 					 * micro-batch of the model's */
 	double rows_per_s, bytes_per_s; /* of the shard, at the model's batch */

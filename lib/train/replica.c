@@ -397,6 +397,12 @@ enum hps_status hps_replica_work(struct hps_replica *r, struct hps_outbox *out, 
 	struct micro *back = NULL, *keys = NULL, *forward = NULL, *ahead = NULL;
 	bool bsp = r->bsp && r->phase == PHASE_TRAIN;
 
+	*did = true;
+	if (r->update_due) {
+		enum hps_status st = weights_update(r, err);
+
+		return st == HPS_OK ? hps_replica_check_end(r, out, err) : st;
+	}
 	for (struct micro *m = r->micro; m; m = m->next) {
 		if (!back && backward_due(r, m))
 			back = m;
@@ -409,7 +415,6 @@ enum hps_status hps_replica_work(struct hps_replica *r, struct hps_outbox *out, 
 		else if (m->step == r->cur + 1)
 			ahead = ahead ? ahead : m;
 	}
-	*did = true;
 	/* Keys of this step first: its rows are then on their way while others compute. Keys
 	 * of the next step last: the servers answer them only after this one's update. */
 	if (keys)

@@ -93,6 +93,7 @@ struct hps_replica {
 	uint64_t grad_count;
 	uint32_t n_back;  /* backward passes since the last push */
 	uint64_t version; /* bsp: the step whose parameters w holds; HPS_NO_STEP: not yet here */
+	bool update_due;  /* bsp: grads hold the ring's sums for version cur */
 	bool pulling, pull_again;
 	uint64_t pushes; /* asp: dense pushes so far */
 
@@ -188,6 +189,8 @@ void weights_drop(struct weights *w);
 float *weights_grads(struct hps_replica *r);
 /* This replica's sums of step cur (asp: since the last) are complete. */
 enum hps_status weights_push(struct hps_replica *r, struct hps_outbox *out, struct hps_err *err);
+/* grads hold the ring's sums: the next version. */
+enum hps_status weights_update(struct hps_replica *r, struct hps_err *err);
 enum hps_status weights_came(struct hps_replica *r, const struct hps_ps_event *ev,
 			     struct hps_outbox *out, struct hps_err *err);
 enum hps_status weights_ring(struct hps_replica *r, struct hps_msg *m, struct hps_outbox *out,

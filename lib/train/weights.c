@@ -148,8 +148,7 @@ float *weights_grads(struct hps_replica *r)
 	return r->grads;
 }
 
-/* The ring is through: the sums over all replicas are in grads. */
-static enum hps_status update(struct hps_replica *r, struct hps_err *err)
+enum hps_status weights_update(struct hps_replica *r, struct hps_err *err)
 {
 	uint64_t count = hps_ring_count(r->ring);
 
@@ -167,7 +166,16 @@ static enum hps_status update(struct hps_replica *r, struct hps_err *err)
 				 ++r->updates, r->n_floats);
 	r->version = r->bsp ? r->cur : 0;
 	r->grads_used = false;
+	r->update_due = false;
 	return HPS_OK;
+}
+
+/* The ring is through. In bsp the update is a unit of work of its own, after what is in the
+ * outbox has left: the servers work meanwhile. */
+static enum hps_status summed(struct hps_replica *r, struct hps_err *err)
+{
+	r->update_due = r->bsp;
+	return r->bsp ? HPS_OK : weights_update(r, err);
 }
 
 static enum hps_status push_ring(struct hps_replica *r, uint64_t step, struct hps_outbox *out,
@@ -178,7 +186,7 @@ static enum hps_status push_ring(struct hps_replica *r, uint64_t step, struct hp
 
 	r->version = r->bsp ? HPS_NO_STEP : r->version;
 	st = hps_ring_start(r->ring, step, weights_grads(r), r->grad_count, out, &done, err);
-	return st == HPS_OK && done ? update(r, err) : st;
+	return st == HPS_OK && done ? summed(r, err) : st;
 }
 
 enum hps_status weights_ring(struct hps_replica *r, struct hps_msg *m, struct hps_outbox *out,
@@ -192,7 +200,7 @@ enum hps_status weights_ring(struct hps_replica *r, struct hps_msg *m, struct hp
 		return hps_err_set(err, HPS_NET, "a ring message to a stage without a ring");
 	}
 	st = hps_ring_message(r->ring, m, out, &done, err);
-	return st == HPS_OK && done ? update(r, err) : st;
+	return st == HPS_OK && done ? summed(r, err) : st;
 }
 
 enum hps_status weights_push(struct hps_replica *r, struct hps_outbox *out, struct hps_err *err)

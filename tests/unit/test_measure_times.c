@@ -78,6 +78,19 @@ static void check_whole(const struct hps_model *m, const struct hps_profile *p, 
 	assert_int_equal(p->step_overhead_s > 0, dense);
 }
 
+/* The lines are the medians', stretched to what whole passes take. */
+static void check_stretch(const struct hps_profile *p, double stretch)
+{
+	assert_true(stretch > 0.2 && stretch < 50);
+	for (uint32_t l = 0; l < p->n_layers; l++) {
+		struct hps_fit f;
+
+		hps_fit_affine(p->batches, p->time[l].backward_s, p->n_batches, &f);
+		assert_double_equal(p->time[l].backward.c0, f.c0 * stretch, 1e-12);
+		assert_double_equal(p->time[l].backward.c1, f.c1 * stretch, 1e-12);
+	}
+}
+
 /* Every model: also those with negatives, shared tables, hinge and nce losses. */
 static void every_kind_of_model(void **state)
 {
@@ -103,6 +116,7 @@ static void every_kind_of_model(void **state)
 		assert_int_equal(r.rows, 0);
 		assert_true(r.rounds == 3 && r.pass_s > 0 && r.layers_of_pass > 0);
 		assert_non_null(r.worst);
+		check_stretch(&p, r.stretch);
 		assert_true(p.input_s_per_sample == 0);
 		hps_profile_release(&p);
 		hps_model_release(&m);
