@@ -175,11 +175,12 @@ static void tell_report(const struct args *a, const struct hps_measure_report *r
 {
 	if (r->rows == 0)
 		hps_info("keys of a batch are taken as all distinct; --data FILE counts them");
-	hps_verbose("%u rounds, %llu rows of data; a whole pass takes %.3g ms, its layers add up "
-		    "to %.3f of it, on the average passes take %.3f of the layers' medians; the worst "
-		    "fit is off by %.1f %% (layer %s)",
-		    r->rounds, (unsigned long long)r->rows, 1e3 * r->pass_s, r->layers_of_pass,
-		    r->stretch, 100 * r->worst_error, r->worst ? r->worst : "-");
+	hps_verbose(
+		"%u rounds, %llu rows of data; a whole pass takes %.3g ms, its layers add up "
+		"to %.3f of it, on the average passes take %.3f of the layers' medians; the worst "
+		"fit is off by %.1f %% (layer %s)",
+		r->rounds, (unsigned long long)r->rows, 1e3 * r->pass_s, r->layers_of_pass,
+		r->stretch, 100 * r->worst_error, r->worst ? r->worst : "-");
 	if (a->measure.quick)
 		return;
 	if (r->layers_of_pass < 0.85 || r->layers_of_pass > 1.15)
