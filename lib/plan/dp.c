@@ -14,18 +14,13 @@ static size_t pair(const struct hps_dp *d, size_t q1, size_t q2)
 	return q1 * d->L - q1 * (q1 - 1) / 2 + q2 - q1 - 1;
 }
 
-struct rank {
-	double value;
-	uint16_t type;
-};
-
 static int by_value(const void *a, const void *b)
 {
-	const struct rank *x = a, *y = b;
+	const struct hps_dp_rank *x = a, *y = b;
 
 	if (x->value != y->value)
 		return x->value < y->value ? -1 : 1;
-	return x->type - y->type;
+	return x->type < y->type ? -1 : 1;
 }
 
 /* Types by price * b for each pair. Without (too many, no memory) all types are tried. */
@@ -33,31 +28,25 @@ static void rank_types(struct hps_dp *d)
 {
 	const struct hps_cost *c = d->p->cost;
 	size_t pairs = (size_t)d->L * (d->L + 1) / 2;
-	struct rank *rank;
 
 	if (c->n_types < 3 || d->p->merge || pairs > MAX_ORDER / c->n_types)
 		return;
-	rank = hps_calloc(c->n_types, sizeof(*rank), NULL);
-	d->order = hps_calloc(pairs * c->n_types, sizeof(*d->order), NULL);
-	for (uint32_t q1 = 0; rank && d->order && q1 < d->L; q1++) {
+	d->rank = hps_calloc(pairs * c->n_types, sizeof(*d->rank), NULL);
+	for (uint32_t q1 = 0; d->rank && q1 < d->L; q1++) {
 		for (uint32_t q2 = q1 + 1; q2 <= d->L; q2++) {
-			uint16_t *order = d->order + pair(d, q1, q2) * c->n_types;
+			struct hps_dp_rank *rank = d->rank + pair(d, q1, q2) * c->n_types;
 
 			for (uint32_t t = 0; t < c->n_types; t++) {
 				struct hps_stage_time s = hps_cost_stage_bare(c, q1, q2 - 1, t, 1);
 
-				rank[t] = (struct rank){ c->type[t].price * s.b, (uint16_t)t };
+				/* Nothing is known of a table without looking. */
+				rank[t].value =
+					hps_stage_regular(c, &s) ? c->type[t].price * s.b : 0;
+				rank[t].type = t;
 			}
 			qsort(rank, c->n_types, sizeof(*rank), by_value);
-			for (uint32_t t = 0; t < c->n_types; t++)
-				order[t] = rank[t].type;
 		}
 	}
-	if (!rank) {
-		free(d->order);
-		d->order = NULL;
-	}
-	free(rank);
 }
 
 enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struct hps_err *err)
@@ -69,11 +58,12 @@ enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struc
 	d->counts_first = hps_cost_first_matters(p->cost);
 	d->node = hps_calloc(((size_t)d->L + 1) * d->C, sizeof(*d->node), err);
 	d->type_of_class = hps_calloc(d->C, sizeof(*d->type_of_class), err);
-	d->found = hps_calloc((size_t)d->C * d->C, sizeof(*d->found), err);
+	d->found = hps_calloc((size_t)d->C * (d->C + 1), sizeof(*d->found), err);
 	if (!d->node || !d->type_of_class || !d->found) {
 		hps_dp_release(d);
 		return HPS_MEMORY;
 	}
+	d->dearest = d->found + (size_t)d->C * d->C;
 	for (uint32_t t = 0; t < p->cost->n_types; t++)
 		d->type_of_class[p->cost->type[t].link_class] = t;
 	rank_types(d);
@@ -84,7 +74,7 @@ void hps_dp_release(struct hps_dp *d)
 {
 	free(d->node);
 	free(d->type_of_class);
-	free(d->order);
+	free(d->rank);
 	free(d->found);
 	memset(d, 0, sizeof(*d));
 }
@@ -100,11 +90,13 @@ struct hps_dp_stage hps_dp_stage(const struct hps_dp *d, const struct hps_dp_que
 
 	st.d += cuts;
 	if (q->first_open && st.first && d->counts_first) {
-		st.busy = UINT32_MAX;
-		st.max_units = t->limit;
+		double busy = (double)c->opt.micro_batches * q->first_most;
+
+		st.busy = q->first_most && busy < UINT32_MAX ? (uint32_t)busy : UINT32_MAX;
+		st.max_units = st.busy < t->limit ? st.busy : t->limit;
 	}
 	out.k = hps_stage_units(c, &st, q->tau, first ? q->first : 1);
-	if (first && !q->first_open && out.k != q->first)
+	if (first && (q->first_open ? q->first_most && out.k > q->first_most : out.k != q->first))
 		out.k = 0;
 	if (out.k)
 		out.value = t->price * (q->weights ? hps_stage_weight(c, &st, out.k) : out.k);
@@ -145,82 +137,107 @@ static void offer(struct hps_dp_node *node, const struct hps_dp_way *w)
 	}
 }
 
+/* A stage on the way q1 .. q2 at classes wl, wr. */
+static void take(struct hps_dp *d, uint32_t q1, uint32_t wl, uint32_t q2, uint32_t wr,
+		 const struct hps_dp_way *rest, uint32_t t, struct hps_dp_stage st)
+{
+	struct hps_dp_way w = { .type = t,
+				.next = q2,
+				.next_class = wr,
+				.k = st.k,
+				.value = st.value,
+				.units = st.k,
+				.stages = 1 };
+
+	if (st.value < d->found[wl * d->C + wr]) {
+		d->found[wl * d->C + wr] = st.value;
+		for (uint32_t i = wl > wr ? wl : wr; i < d->C; i++)
+			d->dearest[i] = -1;
+	}
+	if (rest) {
+		w.value += rest->value;
+		w.units += rest->units;
+		w.stages += rest->stages;
+	}
+	offer(hps_dp_at(d, q1, wl), &w);
+}
+
+static double cut_at(const struct hps_dp *d, uint32_t q, uint32_t t, uint32_t w)
+{
+	return q && q < d->L ? hps_cost_cut(d->p->cost, q, t, (int)d->type_of_class[w]) : 0;
+}
+
 /* One stage on a type, for all classes of its cuts. */
 static void extend(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, uint32_t q2,
 		   const struct hps_stage_time *bare)
 {
-	const struct hps_cost *c = d->p->cost;
 	uint32_t t = bare->type, lefts = hps_dp_classes(d, q1, t),
 		 rights = hps_dp_classes(d, q2, t);
+	struct hps_dp_stage fast, slow;
+	bool same;
 
+	/* Often a stage's cuts do not matter: then all classes are as the fastest. */
+	fast = hps_dp_stage(d, q, bare, cut_at(d, q1, t, lefts - 1) + cut_at(d, q2, t, rights - 1));
+	if (!fast.k)
+		return;
+	slow = hps_dp_stage(d, q, bare, cut_at(d, q1, t, 0) + cut_at(d, q2, t, 0));
+	same = slow.k == fast.k && slow.value == fast.value;
 	for (uint32_t wr = 0; wr < rights; wr++) {
 		const struct hps_dp_way *rest = NULL;
-		double right = 0;
 
 		if (q2 < d->L) {
 			rest = hps_dp_after(d, hps_dp_at(d, q2, wr), t);
 			if (isinf(rest->value))
 				continue;
-			right = hps_cost_cut(c, q2, t, (int)d->type_of_class[wr]);
 		}
 		for (uint32_t wl = 0; wl < lefts; wl++) {
-			double left = q1 ? hps_cost_cut(c, q1, t, (int)d->type_of_class[wl]) : 0;
-			struct hps_dp_stage st = hps_dp_stage(d, q, bare, left + right);
-			struct hps_dp_way w = { .type = t,
-						.next = q2,
-						.next_class = wr,
-						.k = st.k,
-						.value = st.value,
-						.units = st.k,
-						.stages = 1 };
+			struct hps_dp_stage st = fast;
 
-			if (!st.k)
-				continue;
-			d->found[wl * d->C + wr] = fmin(d->found[wl * d->C + wr], st.value);
-			if (rest) {
-				w.value += rest->value;
-				w.units += rest->units;
-				w.stages += rest->stages;
-			}
-			offer(hps_dp_at(d, q1, wl), &w);
+			if (!same)
+				st = hps_dp_stage(d, q, bare,
+						  cut_at(d, q1, t, wl) + cut_at(d, q2, t, wr));
+			if (st.k)
+				take(d, q1, wl, q2, wr, rest, t, st);
 		}
 	}
 }
 
-/* The dearest that a stage on t may be and still matter: what has been found for its cuts. */
-static double dearest(const struct hps_dp *d, uint32_t q1, uint32_t q2, uint32_t t)
+/* The dearest that a stage on t may be and still matter: what has been found for its cuts. Kept
+ * for each class until something cheaper is found. */
+static double dearest(struct hps_dp *d, uint32_t q1, uint32_t q2, uint32_t t)
 {
-	uint32_t lefts = hps_dp_classes(d, q1, t), rights = hps_dp_classes(d, q2, t);
-	double most = 0;
+	double *most = &d->dearest[d->p->cost->type[t].link_class];
 
-	for (uint32_t wl = 0; wl < lefts; wl++)
-		for (uint32_t wr = 0; wr < rights; wr++)
-			most = fmax(most, d->found[wl * d->C + wr]);
-	return most * (1 + HPS_TIME_EPS);
+	if (*most >= 0)
+		return *most;
+	*most = 0;
+	for (uint32_t wl = 0; wl < hps_dp_classes(d, q1, t); wl++)
+		for (uint32_t wr = 0; wr < hps_dp_classes(d, q2, t); wr++)
+			if (d->found[wl * d->C + wr] > *most)
+				*most = d->found[wl * d->C + wr];
+	*most *= 1 + HPS_TIME_EPS;
+	return *most;
 }
 
 /* All stages of layers q1 .. q2-1. */
 static void extend_all(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, uint32_t q2)
 {
 	const struct hps_cost *c = d->p->cost;
-	const uint16_t *order = d->order ? d->order + pair(d, q1, q2) * c->n_types : NULL;
+	const struct hps_dp_rank *rank = d->rank ? d->rank + pair(d, q1, q2) * c->n_types : NULL;
 
 	for (uint32_t i = 0; i < d->C * d->C; i++)
 		d->found[i] = INFINITY;
+	for (uint32_t w = 0; w < d->C; w++)
+		d->dearest[w] = INFINITY;
 	for (uint32_t i = 0; i < c->n_types; i++) {
-		uint32_t t = order ? order[i] : i;
-		struct hps_stage_time bare = hps_cost_stage_bare(c, q1, q2 - 1, t, q->first);
+		uint32_t t = rank ? rank[i].type : i;
+		struct hps_stage_time bare;
 
-		/* price * k >= price * b / tau, price * k ET(k) >= price * b, and b at k_first 1 is
-		 * the order's. */
-		if (order && hps_stage_regular(c, &bare)) {
-			double b =
-				q->first == 1 ? bare.b : hps_cost_stage_bare(c, q1, q2 - 1, t, 1).b;
-
-			if (c->type[t].price * (q->weights ? b : b / q->tau) >
-			    dearest(d, q1, q2, t))
-				continue;
-		}
+		/* price * k >= price * b / tau, price * k ET(k) >= price * b, and b is least at
+		 * k_first 1. */
+		if (rank && rank[i].value > (q->weights ? 1 : q->tau) * dearest(d, q1, q2, t))
+			continue;
+		bare = hps_cost_stage_bare(c, q1, q2 - 1, t, q->first);
 		if (!hps_dp_too_long(d, q, &bare))
 			extend(d, q, q1, q2, &bare);
 	}

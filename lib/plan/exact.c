@@ -17,12 +17,12 @@ struct exact {
 	const struct hps_problem *p;
 	struct hps_search *search;
 	struct hps_dp dp;
-	uint32_t most_first;	    /* k_first at most */
-	struct first_stage *firsts; /* L * n_types * C, n_firsts in use */
-	size_t n_firsts;
-	double *first_bound;	       /* most_first + 1 */
-	struct hps_sums sums;	       /* watched so far */
-	struct hps_span *stage;	       /* L: the plan of one tau and k_first, then of one tau */
+	uint32_t most_first; /* k_first at most */
+	struct range *range; /* k_first still to be looked at, the least bound last */
+	uint32_t n_ranges, room_ranges;
+	double least_price;	/* a bound of the price at the tau solved last, ceiling or not */
+	struct hps_sums sums;	/* watched so far */
+	struct hps_span *stage; /* L: the plan of one tau and k_first, then of one tau */
 	struct hps_span *kept, *tried; /* L */
 	struct hps_stage_time *time;   /* L */
 	uint32_t n, n_kept;
@@ -157,65 +157,58 @@ static uint32_t next_first(const struct exact *x, double tau, uint32_t first)
 	return 0;
 }
 
-/* A first stage: what it costs a unit, its least k_first, and the least value of what follows for
- * any k_first. */
-struct first_stage {
-	double price, rest;
-	uint32_t first;
+/* k_first within low .. high, and a bound for the price of such plans. */
+struct range {
+	double bound;
+	uint32_t low, high;
+	uint32_t guess; /* the k_first that the bound's plan would need */
 };
 
-/* First stages of layers 0 .. q-1 on type t, by class of the cut; x->dp has the ways on for
- * k_first `open` and more. */
-static void add_firsts(struct exact *x, double tau, uint32_t open, uint32_t q, uint32_t t)
+/* What k_first do the micro-batches and first stage of the path's plan ask for? */
+static uint32_t guess_first(struct exact *x, uint32_t low, uint32_t high)
 {
-	const struct hps_cost *c = x->p->cost;
+	uint32_t n = hps_dp_plan(&x->dp, x->tried), most = x->tried[0].units;
 
-	for (uint32_t w = 0; w < hps_dp_classes(&x->dp, q, t); w++) {
-		struct first_stage *f = &x->firsts[x->n_firsts];
-		uint32_t first = open, k;
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t need = (x->tried[i].units - 1) / x->p->cost->opt.micro_batches + 1;
 
-		f->price = c->type[t].price;
-		f->rest = 0;
-		if (q < x->dp.L)
-			f->rest = hps_dp_after(&x->dp, hps_dp_at(&x->dp, q, w), t)->value;
-		if (isinf(f->rest))
-			continue;
-		do {
-			struct hps_stage_time s = hps_cost_stage_bare(c, 0, q - 1, t, first);
-
-			if (q < x->dp.L)
-				s.d += hps_cost_cut(c, q, t, (int)x->dp.type_of_class[w]);
-			k = hps_stage_units(c, &s, tau, first);
-			f->first = first;
-			first = k;
-		} while (k > f->first);
-		x->n_firsts += k != 0;
+		most = need > most ? need : most;
 	}
+	return most < low ? low : most > high ? high : most;
 }
 
-/* The least that a plan of exactly this k_first costs, without servers: INFINITY if none. */
-static double first_bound(const struct exact *x, uint32_t first)
+/* Put low .. high on the heap of ranges unless its bound is above the ceiling. */
+static enum hps_status push(struct exact *x, double tau, uint32_t low, uint32_t high,
+			    double ceiling, struct hps_err *err)
 {
-	double least = INFINITY;
+	struct hps_dp_query q = {
+		.tau = tau, .first = low, .first_open = true, .first_most = high
+	};
+	struct range r = { .low = low, .high = high };
+	uint32_t i;
 
-	for (size_t i = 0; i < x->n_firsts; i++)
-		if (x->firsts[i].first <= first)
-			least = fmin(least, x->firsts[i].price * first + x->firsts[i].rest);
-	return least;
-}
+	if (low > high)
+		return HPS_OK;
+	r.bound = hps_dp_solve(&x->dp, &q) + hps_dp_servers(&x->dp, &q, 0);
+	x->least_price = fmin(x->least_price, r.bound);
+	if (isinf(r.bound) || r.bound > ceiling)
+		return HPS_OK;
+	r.guess = guess_first(x, low, high);
+	if (x->n_ranges == x->room_ranges) {
+		uint32_t room = x->room_ranges ? 2 * x->room_ranges : 64;
+		void *p = x->range;
+		enum hps_status rc = hps_realloc(&p, room, sizeof(*x->range), err);
 
-/* The k_first not tried yet whose bound is least, if that is up to the ceiling; 0: none. */
-static uint32_t next_best_first(struct exact *x, uint32_t open, double ceiling)
-{
-	uint32_t at = 0;
-
-	for (uint32_t k = open; k <= x->most_first; k++) {
-		if (isinf(x->first_bound[k]) || x->first_bound[k] > ceiling)
-			continue;
-		at = k;
-		ceiling = x->first_bound[k] * (1 - HPS_TIME_EPS);
+		if (rc)
+			return rc;
+		x->range = p;
+		x->room_ranges = room;
 	}
-	return at;
+	/* Sorted, the least bound last: there are few. */
+	for (i = x->n_ranges++; i && x->range[i - 1].bound < r.bound; i--)
+		x->range[i] = x->range[i - 1];
+	x->range[i] = r;
+	return HPS_OK;
 }
 
 static void keep_cheaper(struct exact *x)
@@ -231,72 +224,89 @@ static void keep_cheaper(struct exact *x)
 static enum hps_status solve(struct exact *x, double tau, double ceiling, enum outcome *out,
 			     struct hps_err *err)
 {
-	uint32_t open = next_first(x, tau, 1), first = open;
-	struct hps_dp_query q = { .tau = tau, .first = open, .first_open = true };
-	double servers = hps_dp_servers(&x->dp, &q, 0);
 	bool unknown = false;
+	uint32_t least = next_first(x, tau, 1);
+	enum hps_status rc = HPS_OK;
 
 	x->search->evaluations++;
-	x->n_kept = x->n_firsts = 0;
-	if (open && x->dp.counts_first) {
-		hps_dp_solve(&x->dp, &q);
-		for (uint32_t t = 0; t < x->p->cost->n_types; t++)
-			for (uint32_t i = 1; i <= x->dp.L; i++)
-				add_firsts(x, tau, open, i, t);
-		for (uint32_t k = open; k <= x->most_first; k++)
-			x->first_bound[k] = first_bound(x, k) + servers;
-		first = next_best_first(x, open, ceiling);
-	}
-	while (first) {
+	x->n_kept = x->n_ranges = 0;
+	x->least_price = INFINITY;
+	if (least)
+		rc = push(x, tau, least, x->dp.counts_first ? x->most_first : least, ceiling, err);
+	while (!rc && x->n_ranges) {
+		struct range r = x->range[--x->n_ranges];
 		enum outcome one;
-		enum hps_status rc = solve_first(x, tau, first, ceiling, &one, err);
 
-		if (rc)
-			return rc;
-		unknown |= one == UNKNOWN;
-		if (one == FOUND)
-			keep_cheaper(x);
-		if (!x->dp.counts_first)
+		if (r.bound > ceiling || hps_search_halted(x->search)) {
+			unknown |= r.bound <= ceiling;
 			break;
+		}
+		rc = solve_first(x, tau, r.guess, ceiling, &one, err);
+		unknown |= one == UNKNOWN;
+		if (!rc && one == FOUND)
+			keep_cheaper(x);
 		if (x->n_kept)
 			ceiling = fmin(ceiling, x->vector_kept.price * (1 - HPS_TIME_EPS));
-		x->first_bound[first] = INFINITY;
-		first = next_best_first(x, open, ceiling);
+		if (!rc)
+			rc = push(x, tau, r.low, r.guess - 1, ceiling, err);
+		if (!rc)
+			rc = push(x, tau, r.guess + 1, r.high, ceiling, err);
 	}
 	*out = unknown ? UNKNOWN : x->n_kept ? FOUND : NONE;
 	memcpy(x->stage, x->kept, x->n_kept * sizeof(*x->stage));
 	x->n = x->n_kept;
 	x->vector = x->vector_kept;
-	return HPS_OK;
+	return rc;
 }
 
-/* A bound for all plans with a cycle up to tau: by price or by weights, as the objective is. */
-static enum hps_status bound(struct exact *x, double tau, double *out, struct hps_err *err)
+/* Does the path's plan break a sum that is watched? If not, labels would find no other. */
+static bool breaks_watched(struct exact *x)
+{
+	const struct hps_cost *c = x->p->cost;
+	uint32_t n;
+
+	if (x->sums.cores || x->sums.dense)
+		return true;
+	if (!x->sums.n_types)
+		return false;
+	n = hps_dp_plan(&x->dp, x->tried);
+	for (uint32_t i = 0; i < x->sums.n_types; i++) {
+		uint64_t used = 0;
+
+		for (uint32_t j = 0; j < n; j++)
+			if (x->tried[j].type == x->sums.type[i])
+				used += x->tried[j].units;
+		if (used > c->type[x->sums.type[i]].limit)
+			return true;
+	}
+	return false;
+}
+
+/* x->rest for all plans with a cycle up to tau: by price or by weights, as the objective is. They
+ * are among those of every larger tau, so what is known of those holds. */
+static enum hps_status bound(struct exact *x, double tau, struct hps_err *err)
 {
 	struct hps_dp_query q = { .tau = tau,
 				  .first = next_first(x, tau, 1),
 				  .first_open = true,
 				  .weights = x->p->objective == HPS_COST_PER_SAMPLE };
-	double unit = q.weights ? 3600 : 1, value;
+	double unit = q.weights ? 3600 : 1, value = INFINITY, labelled;
 	enum hps_label_end end;
 	enum hps_status rc;
 
-	*out = INFINITY;
-	if (!q.first)
-		return HPS_OK;
-	value = (hps_dp_solve(&x->dp, &q) + hps_dp_servers(&x->dp, &q, 0)) / unit;
-	*out = value;
-	if (isinf(value) || hps_lower(x->best, value))
-		return HPS_OK;
-	if (!x->sums.n_types && !x->sums.cores && !x->sums.dense)
+	if (q.first)
+		value = (hps_dp_solve(&x->dp, &q) + hps_dp_servers(&x->dp, &q, 0)) / unit;
+	x->rest = fmax(x->rest, value);
+	if (isinf(value) || hps_lower(x->best, x->rest) || !breaks_watched(x))
 		return HPS_OK;
 	rc = hps_label_solve(&x->dp, &q, &x->sums, x->best * unit * (1 + 2 * HPS_TIE_EPS),
-			     x->search, x->tried, &(uint32_t){ 0 }, &value, &end, err);
+			     x->search, x->tried, &(uint32_t){ 0 }, &labelled, &end, err);
 	if (rc || end == HPS_LABEL_STOPPED)
 		return rc;
-	*out = end == HPS_LABEL_FOUND ? fmax(*out, value / unit) : INFINITY;
-	if (end == HPS_LABEL_NONE && isfinite(x->best))
-		*out = x->best * (1 + 2 * HPS_TIE_EPS);
+	if (end == HPS_LABEL_FOUND)
+		x->rest = fmax(x->rest, labelled / unit);
+	else
+		x->rest = isfinite(x->best) ? x->best * (1 + 2 * HPS_TIE_EPS) : INFINITY;
 	return HPS_OK;
 }
 
@@ -352,17 +362,21 @@ static enum hps_status look_around(struct exact *x, struct hps_err *err)
 	double tau = hps_floor_tau(x->p);
 	enum outcome out = FOUND;
 	enum hps_status rc = HPS_OK;
+	int worse = 0;
 
 	for (int i = 0; !rc && i < STRIDES && hps_search_more(x->search); i++) {
 		rc = solve(x, tau, useful(x, tau, COARSE), &out, err);
 		if (!rc && out == FOUND) {
 			rc = take(x, err);
 			tau = fmin(tau, x->vector.cycle);
-		} else if (isinf(x->best)) {
+			worse = 0;
+		} else if (isinf(x->best) || ++worse == 6) {
 			break;
 		}
 		tau /= COARSE;
 	}
+	/* Sums that only far off plans break need no labels. */
+	memset(&x->sums, 0, sizeof(x->sums));
 	return rc;
 }
 
@@ -398,7 +412,9 @@ static enum hps_status sweep(struct exact *x, bool *open, struct hps_err *err)
 		if (out == NONE && (isinf(ceiling) || !by_cost))
 			return HPS_OK;
 		if (out == NONE) {
-			tau /= RANGE;
+			/* Plans within tau cost more than the ceiling, and at least that. */
+			tau = fmin(tau / RANGE,
+				   x->best * 3600 / x->least_price * (1 + 2 * HPS_TIE_EPS));
 		} else {
 			rc = take(x, err);
 			if (rc)
@@ -408,7 +424,7 @@ static enum hps_status sweep(struct exact *x, bool *open, struct hps_err *err)
 				tau = fmin(tau, x->best * 3600 / x->vector.price *
 							(1 + 2 * HPS_TIE_EPS));
 		}
-		rc = bound(x, tau, &x->rest, err);
+		rc = bound(x, tau, err);
 		if (rc)
 			return rc;
 		if (isinf(x->rest) || done(x, &extra))
@@ -423,7 +439,7 @@ static enum hps_status sweep_all(struct exact *x, double *lower, struct hps_err 
 	enum hps_status rc;
 
 	*lower = INFINITY;
-	rc = bound(x, hps_floor_tau(x->p), &x->rest, err);
+	rc = bound(x, hps_floor_tau(x->p), err);
 	if (!rc && !isinf(x->rest) && x->p->objective == HPS_COST_PER_SAMPLE)
 		rc = look_around(x, err);
 	if (!rc && !isinf(x->rest) && !hps_lower(x->best, x->rest))
@@ -480,9 +496,7 @@ static enum hps_status start(struct exact *x, const struct hps_problem *p,
 			x->most_first = hps_cost_first_max(p->cost, t);
 	x->stage = hps_calloc(3 * L, sizeof(*x->stage), err);
 	x->time = hps_calloc(L, sizeof(*x->time), err);
-	x->firsts = hps_calloc(L * p->cost->n_types, x->dp.C * sizeof(*x->firsts), err);
-	x->first_bound = hps_calloc((size_t)x->most_first + 1, sizeof(*x->first_bound), err);
-	if (!x->stage || !x->time || !x->firsts || !x->first_bound)
+	if (!x->stage || !x->time)
 		return HPS_MEMORY;
 	x->kept = x->stage + L;
 	x->tried = x->stage + 2 * L;
@@ -494,8 +508,7 @@ static void stop(struct exact *x)
 	hps_dp_release(&x->dp);
 	free(x->stage);
 	free(x->time);
-	free(x->firsts);
-	free(x->first_bound);
+	free(x->range);
 }
 
 enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,

@@ -35,11 +35,12 @@
  *    all k up to the limit. S PT(S) is the servers' load, so they add ps_price times that.
  *    The shortest path under these weights, sums left out, bounds all that is still to come;
  *    stop when it reaches C. Stopped earlier by the budget, min(C, bound) is a valid bound.
- * 6. k_first. In the executor form b depends on k_first through n = M k_first. One tau is solved
- *    for each k_first in ascending order that some first stage takes at its own n; the path with n of
- *    that k_first and any larger one allowed bounds those that follow, as b grows with n, and
- *    ends the search when it reaches the best price. Bounds of 5. use the least k_first that tau
- *    allows in the same way.
+ * 6. k_first. In the executor form b depends on k_first through n = M k_first, and k of a later
+ *    stage is at most n. A range of k_first is bounded by the path with n of its low end and the
+ *    replicas of its high end, as b grows with n. One tau is solved by branch and bound over
+ *    ranges, best bound first: the k_first that the bound's plan asks for is solved exactly, what is left
+ *    of the range on both sides is bounded again. Bounds of 5. take the whole range from the
+ *    least k_first that tau allows.
  * 7. Objective price per hour: G(1/floor); then smaller tau while G stays the same, for ties.
  * 8. Evaluator step: its cycle is at least the rate's, so the bound holds for it too. Structures
  *    met on the way are settled by it, the best is improved by local search, and is proven only

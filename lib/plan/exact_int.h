@@ -18,6 +18,7 @@ struct hps_dp_query {
 	bool first_open; /* any k_first >= first, later stages as many as their type has: a
 			  * bound for all of them. Else k_first = first exactly (executor form). */
 	bool weights;	 /* minimise the sum of price * least k ET(k) (item 5), else of price * k */
+	uint32_t first_most; /* with first_open: k_first is no more than this; 0 = no limit */
 };
 
 /* The best way on from a node, whose next stage is `type`; value INFINITY: none. */
@@ -41,10 +42,14 @@ struct hps_dp {
 	bool counts_first;	  /* k_first changes times */
 	struct hps_dp_node *node; /* (L + 1) * C */
 	uint32_t *type_of_class;  /* C: some type of each class */
-	/* For layers q1 .. q2-1 the types by ascending price * b at k_first 1, a lower bound of
-	 * their value times tau; NULL where that would be too large. */
-	uint16_t *order;
-	double *found; /* C * C: scratch, the best value of a stage so far, by its two cuts */
+	/* For layers q1 .. q2-1 the types by ascending price * b at k_first 1; NULL where that
+	 * would be too large. */
+	struct hps_dp_rank {
+		double value;
+		uint32_t type;
+	} * rank;
+	double *found;	 /* C * C: scratch, the best value of a stage so far, by its two cuts */
+	double *dearest; /* C: scratch, the largest of found within a class; < 0: to be looked up */
 };
 
 enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struct hps_err *err);
