@@ -1,5 +1,6 @@
 /* Which tree does this JSON text hold? jansson parses; its limits are looser than ours,
  * so a scan over the raw bytes first bounds depth, string length and number of values. */
+#include <stdio.h>
 #include <string.h>
 #include "doc/doc_int.h"
 
@@ -55,34 +56,67 @@ static enum hps_status check_limits(const char *data, size_t len, struct hps_err
 	return HPS_OK;
 }
 
+/* The next number of a valid text, from *at on; *at goes behind it. */
+static const char *next_number(const char **at, size_t *len)
+{
+	const char *p = *at, *number;
+	bool in_string = false;
+
+	for (; in_string || !(*p == '-' || (*p >= '0' && *p <= '9')); p++) {
+		if (*p == '"')
+			in_string = !in_string;
+		else if (in_string && *p == '\\')
+			p++;
+	}
+	number = p;
+	*len = strspn(p, "+-.0123456789eE");
+	*at = p + *len;
+	return number;
+}
+
+/* A real written as an integer that no double is: "9007199254740993.0". Its digits, as a string
+ * as such integers are kept; NULL without memory. Other reals stay what they are. */
+static json_t *exact(json_t *real, const char *text, size_t len)
+{
+	size_t digits = (*text == '-') + strspn(text + (*text == '-'), "0123456789");
+	char nearest[400];
+
+	if (text[digits] != '.' || digits + 1 + strspn(text + digits + 1, "0") != len)
+		return json_incref(real);
+	snprintf(nearest, sizeof(nearest), "%.0f", json_real_value(real));
+	if (strlen(nearest) == digits && !memcmp(nearest, text, digits))
+		return json_incref(real);
+	return json_stringn(text, digits);
+}
+
+/* The number v, at *at or later in the text, as the tree keeps it. */
+static json_t *settled(json_t *v, const char **at)
+{
+	size_t len;
+	const char *text = next_number(at, &len);
+
+	return json_is_integer(v) ? hps_doc_json_int(json_integer_value(v)) : exact(v, text, len);
+}
+
 /* Integers that a double cannot hold become strings of digits, so that a tree is the
- * same whichever form it came in. -1 without memory. */
-static int settle_integers(json_t *j)
+ * same whichever form it came in. *at goes along in the text, whose order jansson keeps. -1
+ * without memory. */
+static int settle_numbers(json_t *j, const char **at)
 {
 	const char *key;
-	json_t *v, *text;
+	json_t *v;
 	size_t i;
 
 	if (json_is_array(j)) {
 		json_array_foreach(j, i, v) {
-			if (!json_is_integer(v)) {
-				if (settle_integers(v))
-					return -1;
-				continue;
-			}
-			text = hps_doc_json_int(json_integer_value(v));
-			if (json_array_set_new(j, i, text))
+			if (json_is_number(v) ? json_array_set_new(j, i, settled(v, at))
+					      : settle_numbers(v, at))
 				return -1;
 		}
 	} else if (json_is_object(j)) {
 		json_object_foreach(j, key, v) {
-			if (!json_is_integer(v)) {
-				if (settle_integers(v))
-					return -1;
-				continue;
-			}
-			text = hps_doc_json_int(json_integer_value(v));
-			if (json_object_set_new_nocheck(j, key, text))
+			if (json_is_number(v) ? json_object_set_new_nocheck(j, key, settled(v, at))
+					      : settle_numbers(v, at))
 				return -1;
 		}
 	}
@@ -107,6 +141,7 @@ static enum hps_status explain(const json_error_t *e, struct hps_err *err)
 enum hps_status hps_doc_parse_json(const char *data, size_t len, json_t **out, struct hps_err *err)
 {
 	enum hps_status st = check_limits(data, len, err);
+	const char *at = data;
 	json_error_t e;
 	json_t *j;
 
@@ -115,7 +150,7 @@ enum hps_status hps_doc_parse_json(const char *data, size_t len, json_t **out, s
 	j = json_loadb(data, len, JSON_REJECT_DUPLICATES, &e);
 	if (!j)
 		return explain(&e, err);
-	if (settle_integers(j)) {
+	if (settle_numbers(j, &at)) {
 		json_decref(j);
 		return hps_err_set(err, HPS_MEMORY, "cannot allocate the document");
 	}

@@ -243,6 +243,34 @@ static void test_integers(void **state)
 }
 
 /* Every integer form of msgpack at its limits. */
+/* A real that is no double, but an integer: as exact as if the point were not there. */
+static void test_long_reals(void **state)
+{
+	struct hps_doc *d =
+		parse("{\"a 1\\\"2.5\": [9007199254740993.0, -9007199254740993.00, true, "
+		      "9007199254740994.0, 1e300], \"b\": {\"3\": "
+		      "123456789012345678901234567890.0, \"c\": -0.0}, "
+		      "\"d\": 9007199254740992.0, \"e\": 0.5, \"f\": 9007199254740993}");
+	struct hps_buf b = HPS_BUF_INIT;
+	struct hps_at root = hps_at_root(d, "t"), at = hps_at_member(&root, "a 1\"2.5");
+	struct hps_at item = hps_at_item(&at, 0);
+	struct hps_err err = { 0 };
+	uint64_t u;
+
+	assert_int_equal(hps_doc_to_json_line(d, &b, &err), HPS_OK);
+	assert_string_equal(b.data,
+			    "{\"a 1\\\"2.5\":[\"9007199254740993\",\"-9007199254740993\",true,"
+			    "9007199254740994.0,1e+300],\"b\":{\"3\":"
+			    "\"123456789012345678901234567890\",\"c\":-0.0},"
+			    "\"d\":9007199254740992.0,\"e\":0.5,\"f\":\"9007199254740993\"}\n");
+	assert_int_equal(hps_at_u64(&item, 0, UINT64_MAX, &u, &err), HPS_OK);
+	assert_int_equal(u, UINT64_C(9007199254740993));
+	assert_int_equal(hps_at_double(&item, 0, 1, &(double){ 0 }, &err), HPS_BAD_INPUT);
+	assert_string_equal(err.msg, "expected a number from 0 to 1, got \"9007199254740993\"");
+	hps_buf_release(&b);
+	hps_doc_free(d);
+}
+
 static void test_msgpack_integers(void **state)
 {
 	static const unsigned char bytes[] = {
@@ -551,9 +579,9 @@ int main(void)
 		cmocka_unit_test(test_random_trees), cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_integers),     cmocka_unit_test(test_msgpack_integers),
 		cmocka_unit_test(test_bad_json),     cmocka_unit_test(test_bad_msgpack),
-		cmocka_unit_test(test_truncated),    cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_sizes),	     cmocka_unit_test(test_build),
-		cmocka_unit_test(test_torture),
+		cmocka_unit_test(test_long_reals),   cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_depth),	     cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_build),	     cmocka_unit_test(test_torture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
