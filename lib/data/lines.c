@@ -262,14 +262,23 @@ static HPS_HOT size_t count_newlines(const char *text, size_t n)
 	return total;
 }
 
+/* Damage in a compressed operand: the line that it was met in. */
+static void blame_packed(const struct hps_lines *l, uint64_t whole, struct hps_err *err)
+{
+	if (err == NULL)
+		return;
+	err->where[0] = '\0';
+	hps_err_at(err, "%s:%" PRIu64, hps_lines_name(l, (uint32_t)l->file), whole + 1);
+	hps_err_hint(err, "whole lines before it: %" PRIu64, whole);
+}
+
 static enum hps_status next_of_file(struct hps_lines *l, struct hps_chunk *c, struct hps_err *err)
 {
 	bool ended = false;
 	enum hps_status st = fill(l, c, &ended, err);
 
-	if (st == HPS_BAD_INPUT && l->line + count_newlines(c->data, c->len) > 0)
-		hps_err_hint(err, "whole lines before it: %" PRIu64,
-			     l->line + count_newlines(c->data, c->len));
+	if (st == HPS_BAD_INPUT && l->source != NULL && hps_source_packed(l->source) > 0)
+		blame_packed(l, l->line + count_newlines(c->data, c->len), err);
 	if (st != HPS_OK || atomic_load(&l->woken))
 		return st;
 	if (!ended)

@@ -2,6 +2,7 @@
  * numbers: RFC 1952 (gzip), RFC 8878 (zstd). */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct hps_source {
 	enum format format;
 	char *in; /* IN_BYTES: what was read and not yet delivered, from .. to */
 	size_t from, to;
+	uint64_t taken; /* bytes of the file read so far */
 	z_stream z;
 	ZSTD_DStream *zstd;
 };
@@ -133,6 +135,11 @@ void hps_source_free(struct hps_source *s)
 	free(s);
 }
 
+uint64_t hps_source_packed(const struct hps_source *s)
+{
+	return s->format == GZIP || s->format == ZSTD ? s->taken - (s->to - s->from) : 0;
+}
+
 bool hps_source_woken(const struct hps_source *s)
 {
 	return s->woken;
@@ -163,6 +170,7 @@ static enum hps_status read_some(struct hps_source *s, char *buf, size_t cap, si
 		if (got < 0)
 			return fail_errno(s->path, err, "cannot read");
 		*n = (size_t)got;
+		s->taken += *n;
 		s->ended = got == 0;
 		break;
 	}
@@ -285,7 +293,8 @@ static enum hps_status next_member(struct hps_source *s, struct hps_err *err)
 	if (s->from == s->to)
 		return HPS_OK;
 	if ((unsigned char)s->in[s->from] != 0x1f)
-		return fail(s, err, "junk after the end of the gzip data");
+		return fail(s, err, "junk after the end of the gzip data, at byte %" PRIu64,
+			    hps_source_packed(s) + 1);
 	s->at_start = false;
 	inflateReset(&s->z);
 	return HPS_OK;
@@ -320,11 +329,13 @@ static enum hps_status read_gzip(struct hps_source *s, char *buf, size_t cap, si
 		if (rc == Z_MEM_ERROR)
 			return hps_err_set(err, HPS_MEMORY, "no memory to decompress gzip");
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-			return fail(s, err, "corrupt gzip data: %s",
+			return fail(s, err, "corrupt gzip data before byte %" PRIu64 ": %s",
+				    hps_source_packed(s) + 1,
 				    s->z.msg == NULL ? "unknown fault" : s->z.msg);
 		s->at_start = rc == Z_STREAM_END;
 		if (at_end && *n == 0 && !s->at_start)
-			return fail(s, err, "truncated gzip data");
+			return fail(s, err, "truncated gzip data: it ends after byte %" PRIu64,
+				    hps_source_packed(s));
 	}
 	return HPS_OK;
 }
@@ -348,10 +359,12 @@ static enum hps_status read_zstd(struct hps_source *s, char *buf, size_t cap, si
 		s->from += in.pos;
 		*n = out.pos;
 		if (ZSTD_isError(rc))
-			return fail(s, err, "corrupt zstd data: %s", ZSTD_getErrorName(rc));
+			return fail(s, err, "corrupt zstd data before byte %" PRIu64 ": %s",
+				    hps_source_packed(s) + 1, ZSTD_getErrorName(rc));
 		s->at_start = rc == 0;
 		if (in.size == 0 && out.pos == 0 && rc != 0)
-			return fail(s, err, "truncated zstd data");
+			return fail(s, err, "truncated zstd data: it ends after byte %" PRIu64,
+				    hps_source_packed(s));
 	}
 	return HPS_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "base/err.h"
 
 /* "standard input" for "-". */
@@ -24,9 +25,12 @@ enum hps_status hps_source_new(const char *path, int fd, int wake_fd, struct hps
 			       struct hps_err *err);
 
 /* Fill buf with at least one byte and at most cap; *n = 0 at the end or when woken (see
- * hps_source_woken). HPS_BAD_INPUT for what is truncated, corrupt or another format. */
+ * hps_source_woken). HPS_BAD_INPUT for what is truncated, corrupt (the message names the byte of
+ * the file) or another format. */
 enum hps_status hps_source_read(struct hps_source *s, char *buf, size_t cap, size_t *n,
 				struct hps_err *err);
+/* Bytes of the file that have been decompressed; 0 where it is not compressed. */
+uint64_t hps_source_packed(const struct hps_source *s);
 bool hps_source_woken(const struct hps_source *s);
 void hps_source_free(struct hps_source *s);
 

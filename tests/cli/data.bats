@@ -146,13 +146,32 @@ small() {
 	head -c 1000 whole.gz >cut.gz
 	run hps-data stat cut.gz
 	status_is 3
-	output_has 'hps-data: cut.gz: truncated gzip data'
-	output_has 'hint: whole lines before it: '
+	output_is "hps-data: cut.gz:$(($(gzip -dc cut.gz 2>/dev/null | wc -l) + 1)): truncated gzip data: it ends after byte 1000
+hint: whole lines before it: $(gzip -dc cut.gz 2>/dev/null | wc -l)"
 	small --compress zstd -o whole.zst
 	head -c 1000 whole.zst >cut.zst
 	run hps-data stat cut.zst
 	status_is 3
-	output_has 'hps-data: cut.zst: truncated zstd data'
+	output_has 'hps-data: cut.zst:1: truncated zstd data: it ends after byte 1000'
+	# The first line of later members, and what stands between them.
+	small --compress gzip >two.gz
+	count=$(gzip -dc two.gz | wc -l) size=$(wc -c <two.gz)
+	cp two.gz more.gz
+	head -c 500 two.gz >>more.gz
+	run hps-data stat more.gz
+	status_is 3
+	output_has "truncated gzip data: it ends after byte $((size + 500))"
+	output_has "hps-data: more.gz:$((count + $(head -c 500 two.gz | gzip -dc 2>/dev/null | wc -l) + 1)): "
+	cp two.gz more.gz
+	echo junk >>more.gz
+	run hps-data stat more.gz
+	status_is 3
+	output_has "hps-data: more.gz:$((count + 1)): junk after the end of the gzip data, at byte $((size + 1))"
+	cp whole.zst more.zst
+	printf '\x28\xb5\x2f\xfdjunkjunkjunkjunk' >>more.zst
+	run hps-data stat more.zst
+	status_is 3
+	output_has "hps-data: more.zst:$((count + 1)): corrupt zstd data before byte "
 	: >empty
 	run hps-data stat empty
 	status_is 3
