@@ -52,7 +52,9 @@ UNIT_HELP := $(filter-out tests/unit/test_% $(SKIP),$(sort $(wildcard tests/unit
 FUZZ_SRC := $(filter-out $(SKIP),$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCH_SRC := $(filter-out $(SKIP),$(sort $(wildcard tests/bench/bench_*.c)))
 # Programs that the bats files start beside the commands.
-AUX_SRC := $(filter-out $(SKIP),$(sort $(wildcard tests/cli/*.c tests/cluster/*.c)))
+AUX_SRC := $(filter-out $(SKIP) tests/cluster/preload_%,$(sort $(wildcard tests/cli/*.c tests/cluster/*.c)))
+# Libraries that the bats files put before libzmq.
+PRELOAD_SRC := $(filter-out $(SKIP),$(sort $(wildcard tests/cluster/preload_*.c)))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
@@ -61,7 +63,8 @@ CMDS := $(patsubst cmd/%.c,$(BUILD)/bin/%,$(CMD_SRC))
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 REPLAYS := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/tests/replay_%,$(FUZZ_SRC))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
-AUX := $(patsubst tests/%.c,$(BUILD)/tests/%,$(AUX_SRC))
+AUX := $(patsubst tests/%.c,$(BUILD)/tests/%,$(AUX_SRC)) \
+	$(patsubst tests/%.c,$(BUILD)/tests/%.so,$(PRELOAD_SRC))
 ALL_OBJ := $(call obj,$(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(UNIT_HELP) $(FUZZ_SRC) $(BENCH_SRC) \
 	$(AUX_SRC) tests/fuzz/replay.c)
 
@@ -124,6 +127,11 @@ $(BUILD)/tests/cli/%: $(BUILD)/obj/tests/cli/%.o $(LIB)
 
 $(BUILD)/tests/cluster/%: $(BUILD)/obj/tests/cluster/%.o $(LIB)
 	$(link) $(LIBS)
+
+$(BUILD)/tests/cluster/preload_%.so: tests/cluster/preload_%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) -O2 -Wall -shared -fPIC -D_GNU_SOURCE -o $@ $< -ldl
 
 # --- tests ---
 

@@ -211,12 +211,14 @@ enum hps_status hps_coord_message(struct hps_coord *c, uint32_t number, struct h
 {
 	struct hps_err why = { 0 };
 	struct hps_doc *body = NULL;
-	enum hps_control kind;
+	enum hps_control kind = HPS_CTL_HEARTBEAT;
 	enum hps_status st = hps_talk_read(m, &kind, &body, &why);
 	struct peer *p = hps_coord_peer(c, number);
 
 	if (p)
 		p->heard_s = now_s;
+	if (p && kind != HPS_CTL_HEARTBEAT)
+		c->moved_s = now_s;
 	if (c->phase == PHASE_OVER)
 		st = HPS_OK; /* everybody has been told */
 	else if (st == HPS_OK && kind == HPS_CTL_JOIN)
@@ -241,6 +243,18 @@ enum hps_status hps_coord_message(struct hps_coord *c, uint32_t number, struct h
 	return st;
 }
 
+enum hps_status hps_coord_refused(struct hps_coord *c, uint32_t number, const struct hps_err *why,
+				  struct hps_outbox *out, struct hps_err *err)
+{
+	const struct peer *p = hps_coord_peer(c, number);
+	struct hps_err said;
+
+	if (!p)
+		return HPS_OK;
+	hps_err_set(&said, HPS_NET, "sent the coordinator what does not hold: %s", why->msg);
+	return hps_coord_abort(c, p, &said, out, err);
+}
+
 /* --- time --- */
 
 static enum hps_status say_heartbeats(struct hps_coord *c, struct hps_outbox *out,
@@ -256,6 +270,17 @@ static enum hps_status say_heartbeats(struct hps_coord *c, struct hps_outbox *ou
 		return hps_err_set(err, HPS_MEMORY, "out of memory");
 	}
 	return hps_coord_tell_all(c, false, HPS_CTL_HEARTBEAT, d, out, err);
+}
+
+/* After a signal the step in work is waited for, but not for ever: a job that stands still could
+ * otherwise not be stopped in order. */
+static bool stands_still(const struct hps_coord *c, double now_s)
+{
+	bool working = c->phase == PHASE_TRAINING || c->phase == PHASE_EVALUATING ||
+		       c->phase == PHASE_FINISHING;
+
+	return c->interrupted && working &&
+	       now_s - c->moved_s > HPS_COORD_PATIENCE * c->dead_after_s;
 }
 
 enum hps_status hps_coord_tick(struct hps_coord *c, double now_s, struct hps_outbox *out,
@@ -275,6 +300,13 @@ enum hps_status hps_coord_tick(struct hps_coord *c, double now_s, struct hps_out
 		hps_err_set(&why, HPS_NET, "not all of the job have come within %g s; missing: %s",
 			    c->timeout_s, missing);
 		hps_err_hint(&why, "start what is missing, or allow more time with --timeout");
+		return hps_coord_abort(c, NULL, &why, out, err);
+	}
+	if (stands_still(c, now_s)) {
+		hps_err_set(&why, HPS_NET,
+			    "interrupted, and nothing has moved for %g s since: the step in work "
+			    "does not end, nothing is saved",
+			    HPS_COORD_PATIENCE * c->dead_after_s);
 		return hps_coord_abort(c, NULL, &why, out, err);
 	}
 	for (size_t i = 0; i < c->n_peers && st == HPS_OK; i++) {
@@ -302,9 +334,9 @@ enum hps_status hps_coord_interrupt(struct hps_coord *c, double now_s, struct hp
 {
 	enum hps_status st;
 
-	(void)now_s;
 	if (c->interrupted)
 		return HPS_OK;
+	c->moved_s = now_s;
 	switch (c->phase) {
 	case PHASE_JOINING:
 		c->interrupted = true;

@@ -35,12 +35,15 @@
 
 struct hps_coord;
 
+enum { HPS_COORD_PATIENCE = 3 };
+
 struct hps_coord_opts {
 	const struct hps_job *job; /* model and deployment; borrowed for the coordinator's life */
 	const char *host;     /* shards deployed here are in from the start; NULL: all shards */
 	uint64_t incarnation; /* of this process */
 	double timeout_s;     /* name the missing after this; 0: wait for ever (--keep) */
-	double dead_after_s;  /* a process silent for this long is dead; 0: 5 */
+	double dead_after_s;  /* a process silent for this long is dead; 0: 5. After a signal a step
+			       * in which nothing moves is waited for HPS_COORD_PATIENCE as long */
 	uint64_t first_step;  /* updates the shards have seen (hps_shard_stats.step); 0 at first */
 	bool loaded;	      /* the shards hold a loaded or trained model: --eval and --predict
 				    * are possible */
@@ -54,6 +57,10 @@ void hps_coord_free(struct hps_coord *c);
  * (hps_net_refuse); if it was a member, the job has been aborted too. Other errors: end. */
 enum hps_status hps_coord_message(struct hps_coord *c, uint32_t peer, struct hps_msg *m,
 				  double now_s, struct hps_outbox *out, struct hps_err *err);
+/* The socket no longer hears this peer, for what it sent (hps_net_refused): if it is a member, the
+ * job is aborted. */
+enum hps_status hps_coord_refused(struct hps_coord *c, uint32_t peer, const struct hps_err *why,
+				  struct hps_outbox *out, struct hps_err *err);
 /* Heartbeats, timeouts, deaths. */
 enum hps_status hps_coord_tick(struct hps_coord *c, double now_s, struct hps_outbox *out,
 			       struct hps_err *err);

@@ -82,6 +82,7 @@ struct hps_coord {
 	uint64_t epoch_samples;
 
 	bool interrupted;
+	double moved_s; /* the last time that a member said anything of the work, or a signal came */
 	bool holding;
 	uint64_t hold_step;
 

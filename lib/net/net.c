@@ -119,8 +119,8 @@ static enum hps_status open_socket(struct hps_net *n, int type, void **out, stru
 
 	if (!s)
 		return hps_zmq_failed(err, "make a ZeroMQ socket");
-	if (max < HPS_HEAD_BYTES)
-		max = HPS_HEAD_BYTES;
+	if (max < HPS_HEAD_BYTES + HPS_SUM_BYTES)
+		max = HPS_HEAD_BYTES + HPS_SUM_BYTES;
 	if (zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max, sizeof(max)) ||
 	    zmq_setsockopt(s, ZMQ_SNDHWM, &send_queue, sizeof(send_queue)) ||
 	    zmq_setsockopt(s, ZMQ_RCVHWM, &receive_queue, sizeof(receive_queue)) ||

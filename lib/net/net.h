@@ -2,8 +2,8 @@
  *
  * ROUTER where a node listens, one DEALER for each node it connects to (ZeroMQ). A peer
  * is trusted with nothing: header, frame count and frame sizes are checked here against the
- * limits, and a peer that sent a bad message is refused (its messages dropped, once logged).
- * A refusal holds for the connection it came over, so that nobody can have another node
+ * limits, and a peer that sent a bad message is refused (its messages dropped, once logged, and
+ * told why, so that an honest one does not wait for an answer). A refusal holds for the connection it came over, so that nobody can have another node
  * refused by using its number; answers to a node go over the connection that it spoke on last.
  *
  * A struct hps_net is used by one thread at a time; only hps_net_wake is for any thread.
@@ -56,7 +56,7 @@ enum hps_status hps_net_connect(struct hps_net *n, uint32_t node, const char *en
 /* Send, taken also on failure; never blocks (queues are unbounded: credit bounds them above).
  * src, job and incarnation of the header are filled in. Frames go without copying: their release
  * function runs later, in a thread of ZeroMQ; borrowed frames (release NULL) are copied. A
- * peer not known: HPS_NET. What goes to a peer that has left, or that was refused, is dropped. */
+ * peer not known: HPS_NET. What goes to a peer of the listener that has left, or that was refused, is dropped. */
 enum hps_status hps_net_send(struct hps_net *n, uint32_t peer, struct hps_msg *m,
 			     struct hps_err *err);
 /* Send and empty an outbox. On failure the rest stays in it. */
@@ -64,11 +64,16 @@ enum hps_status hps_net_send_all(struct hps_net *n, struct hps_outbox *o, struct
 
 /* The next message, waiting at most timeout_ms (0: no wait, -1: for ever). *got is false
  * when none came, hps_net_wake was called or a signal came. Frames are owned by the message,
- * writable and aligned to 8 bytes. HPS_MEMORY: one message was lost. */
+ * writable and aligned to 8 bytes. HPS_MEMORY: one message was lost. HPS_NET: a node that this one
+ * connected to has sent what does not hold, or refuses what was sent to it; *peer is its number,
+ * HPS_NODE_PROCESS if it was none's fault. It is refused from then on, but can be spoken to. */
 enum hps_status hps_net_recv(struct hps_net *n, int timeout_ms, struct hps_msg *m, uint32_t *peer,
 			     bool *got, struct hps_err *err);
 /* From now on drop what this peer sends (it sent nonsense); says so once on stderr. */
 void hps_net_refuse(struct hps_net *n, uint32_t peer, const char *why);
+/* Has a peer of the listener, one that had been heard before, been refused since the last call for
+ * a message that did not hold? Of several the last. */
+bool hps_net_refused(struct hps_net *n, uint32_t *peer, struct hps_err *why);
 
 /* From any thread: make a waiting or the next hps_net_recv return with *got false. */
 void hps_net_wake(struct hps_net *n);

@@ -122,9 +122,19 @@ struct hps_net {
 	uint32_t turn;	 /* socket to look at first: each gets its turn */
 	unsigned warned; /* refused peers so far */
 	bool told_names; /* of a peer with a routing id of its own */
+	bool has_refused;
+	uint32_t refused_peer; /* for hps_net_refused */
+	struct hps_err refused_why;
 	int wake_fd;
 	atomic_bool woken;
 };
+
+/* --- send.c --- */
+
+/* Tell the connection why it is no longer heard; if that fails, it is not told. */
+void hps_net_tell_refused(struct hps_net *n, uint64_t id, const char *why);
+
+/* --- net.c again --- */
 
 /* "cannot WHAT: the cause that libzmq gives". HPS_NET or HPS_MEMORY. */
 enum hps_status hps_zmq_failed(struct hps_err *err, const char *what);

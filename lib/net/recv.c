@@ -120,17 +120,36 @@ static enum hps_status to_frame(zmq_msg_t *z, struct hps_frame *f, struct hps_er
 	return HPS_OK;
 }
 
+/* Is the message as it was sent? */
+static enum hps_status check_sum(struct parts *p, struct hps_err *err)
+{
+	const uint8_t *head = zmq_msg_data(&p->part[0]);
+	uint64_t sum = hps_sum_head(head);
+
+	for (uint32_t i = 1; i < p->n; i++)
+		sum = hps_sum_frame(sum, zmq_msg_data(&p->part[i]), zmq_msg_size(&p->part[i]));
+	if (memcmp(&sum, head + HPS_HEAD_BYTES, HPS_SUM_BYTES) != 0)
+		return hps_err_set(err, HPS_NET, "a message damaged on its way: its sum is wrong");
+	return HPS_OK;
+}
+
 /* What is wrong with a message that should come from `expect` (HPS_PEER_ANON: of the
  * listener's peers, anyone known); HPS_OK: its header is in m. */
 static enum hps_status judge(struct hps_net *n, struct parts *p, uint32_t expect, struct hps_msg *m,
 			     struct hps_err *err)
 {
+	size_t len;
+
 	if (p->total > 1 + HPS_MAX_FRAMES)
 		return hps_err_set(err, HPS_NET, "%u frames in a message", p->total);
 	if (p->n == 0)
 		return hps_err_set(err, HPS_NET, "a message without a header");
-	if (hps_head_decode(zmq_msg_data(&p->part[0]), zmq_msg_size(&p->part[0]), &m->head, err) !=
-	    HPS_OK)
+	len = zmq_msg_size(&p->part[0]);
+	if (len != HPS_HEAD_BYTES + HPS_SUM_BYTES)
+		return hps_err_set(err, HPS_NET, "expected a header of %d bytes, got %zu",
+				   HPS_HEAD_BYTES + HPS_SUM_BYTES, len);
+	if (hps_head_decode(zmq_msg_data(&p->part[0]), HPS_HEAD_BYTES, &m->head, err) != HPS_OK ||
+	    check_sum(p, err) != HPS_OK)
 		return HPS_NET;
 	if (m->head.job != n->o.job)
 		return hps_err_set(err, HPS_NET, "a message of another job (%016llx, not %016llx)",
@@ -141,6 +160,8 @@ static enum hps_status judge(struct hps_net *n, struct parts *p, uint32_t expect
 	if (expect != HPS_PEER_ANON && m->head.src != expect)
 		return hps_err_set(err, HPS_NET, "node number %u where it was %u", m->head.src,
 				   expect);
+	if (m->head.type == HPS_MSG_REFUSED && (p->id || p->n != 2))
+		return hps_err_set(err, HPS_NET, "a refusal where none is due");
 	for (uint32_t i = 1; i < p->n; i++)
 		if (zmq_msg_size(&p->part[i]) > n->o.max_frame)
 			return hps_err_set(err, HPS_NET, "a frame of %zu bytes",
@@ -185,48 +206,46 @@ static enum hps_status settle_peer(struct hps_net *n, uint64_t id, struct hps_co
 	return HPS_OK;
 }
 
-/* Turn parts into a message, or drop them; *got tells which. */
-static enum hps_status accept_parts(struct hps_net *n, struct hps_link *link, struct parts *p,
-				    struct hps_msg *m, uint32_t *peer, bool *got,
-				    struct hps_err *err)
+/* A connection of the listener has sent nonsense. Whoever it is learns why: an honest peer would
+ * wait for its answer for ever. */
+static void refuse_conn(struct hps_net *n, uint64_t id, struct hps_conn *c, const char *from,
+			const struct hps_err *why)
 {
-	struct hps_conn *c = link || !p->id ? NULL : hps_conns_find(&n->conns, p->id);
+	warn_refused(n, c ? c->peer : UNKNOWN, from, why->msg);
+	hps_net_tell_refused(n, id, why->msg);
+	if (c) {
+		c->refused = true;
+		n->has_refused = true;
+		n->refused_peer = c->peer;
+		n->refused_why = *why;
+	} else { /* at the ceiling it stays unknown, and is judged anew */
+		hps_conns_add(&n->conns, id, HPS_PEER_ANON, true, NULL);
+	}
+}
+
+/* The node at the other end of a link is no longer heard: that ends what this one does with it. */
+static enum hps_status refuse_link(struct hps_net *n, struct hps_link *link, const char *from,
+				   const struct hps_err *why, struct hps_err *err)
+{
+	warn_refused(n, link->node, from, why->msg);
+	link->refused = true;
+	return hps_err_set(err, HPS_NET, "sent what does not hold: %s", why->msg);
+}
+
+/* "refuses what was sent to it: WHY" */
+static enum hps_status was_refused(struct hps_link *link, struct parts *p, struct hps_err *err)
+{
+	size_t len = zmq_msg_size(&p->part[1]);
+
+	link->refused = true;
+	return hps_err_set(err, HPS_NET, "refuses what was sent to it: %.*s",
+			   (int)(len < 200 ? len : 200), (const char *)zmq_msg_data(&p->part[1]));
+}
+
+static enum hps_status to_frames(struct parts *p, struct hps_msg *m, bool *got, struct hps_err *err)
+{
 	enum hps_status st = HPS_OK;
-	struct hps_err why;
-	uint32_t expect = HPS_PEER_ANON;
 
-	memset(m, 0, sizeof(*m));
-	if (link)
-		expect = link->node;
-	else if (c)
-		expect = c->peer < HPS_PEER_ANON ? c->peer : HPS_NODE_PROCESS;
-	if (!link && !p->id && !n->told_names) {
-		hps_warn("refused a peer that names its connection");
-		n->told_names = true;
-	}
-	if ((link && link->refused) || (c && c->refused) || (!link && !p->id))
-		goto out;
-	if (judge(n, p, expect, m, &why) != HPS_OK) {
-		const char *from = p->n ? zmq_msg_gets(&p->part[0], "Peer-Address") : NULL;
-
-		warn_refused(n, link ? link->node : c ? c->peer : UNKNOWN, from, why.msg);
-		if (link)
-			link->refused = true;
-		else if (c)
-			c->refused = true;
-		else /* at the ceiling it stays unknown, and is judged anew */
-			hps_conns_add(&n->conns, p->id, HPS_PEER_ANON, true, NULL);
-		goto out;
-	}
-	if (link) {
-		*peer = link->node;
-	} else {
-		st = settle_peer(n, p->id, c, m, peer, err);
-		if (st != HPS_OK) {
-			st = st == HPS_NO ? HPS_OK : st;
-			goto out;
-		}
-	}
 	for (uint32_t i = 1; i < p->n && st == HPS_OK; i++) {
 		st = to_frame(&p->part[i], &m->frame[m->n_frames], err);
 		m->n_frames += st == HPS_OK;
@@ -235,7 +254,67 @@ static enum hps_status accept_parts(struct hps_net *n, struct hps_link *link, st
 		*got = true;
 	else
 		hps_msg_release(m);
-out:
+	return st;
+}
+
+static const char *address(struct parts *p)
+{
+	return p->n ? zmq_msg_gets(&p->part[0], "Peer-Address") : NULL;
+}
+
+/* Turn the parts of a link's message into it, or drop them; *got tells which. */
+static enum hps_status accept_link(struct hps_net *n, struct hps_link *link, struct parts *p,
+				   struct hps_msg *m, uint32_t *peer, bool *got,
+				   struct hps_err *err)
+{
+	struct hps_err why;
+
+	if (link->refused)
+		return HPS_OK;
+	*peer = link->node;
+	if (judge(n, p, link->node, m, &why) != HPS_OK)
+		return refuse_link(n, link, address(p), &why, err);
+	if (m->head.type == HPS_MSG_REFUSED)
+		return was_refused(link, p, err);
+	return to_frames(p, m, got, err);
+}
+
+/* The same of a connection of the listener. */
+static enum hps_status accept_conn(struct hps_net *n, struct parts *p, struct hps_msg *m,
+				   uint32_t *peer, bool *got, struct hps_err *err)
+{
+	struct hps_conn *c = p->id ? hps_conns_find(&n->conns, p->id) : NULL;
+	uint32_t expect = HPS_PEER_ANON;
+	enum hps_status st;
+	struct hps_err why;
+
+	if (c)
+		expect = c->peer < HPS_PEER_ANON ? c->peer : HPS_NODE_PROCESS;
+	if (!p->id && !n->told_names) {
+		hps_warn("refused a peer that names its connection");
+		n->told_names = true;
+	}
+	if (!p->id || (c && c->refused))
+		return HPS_OK;
+	if (judge(n, p, expect, m, &why) != HPS_OK) {
+		refuse_conn(n, p->id, c, address(p), &why);
+		return HPS_OK;
+	}
+	st = settle_peer(n, p->id, c, m, peer, err);
+	if (st != HPS_OK)
+		return st == HPS_NO ? HPS_OK : st;
+	return to_frames(p, m, got, err);
+}
+
+static enum hps_status accept_parts(struct hps_net *n, struct hps_link *link, struct parts *p,
+				    struct hps_msg *m, uint32_t *peer, bool *got,
+				    struct hps_err *err)
+{
+	enum hps_status st;
+
+	memset(m, 0, sizeof(*m));
+	st = link ? accept_link(n, link, p, m, peer, got, err)
+		  : accept_conn(n, p, m, peer, got, err);
 	drop_parts(p);
 	return st;
 }
@@ -285,6 +364,7 @@ enum hps_status hps_net_recv(struct hps_net *n, int timeout_ms, struct hps_msg *
 	unsigned dropped = 0;
 
 	*got = false;
+	*peer = HPS_NODE_PROCESS;
 	for (;;) {
 		int64_t left = timeout_ms > 0 ? end - hps_now_ms() : timeout_ms;
 		enum hps_status st;
@@ -319,8 +399,20 @@ void hps_net_refuse(struct hps_net *n, uint32_t peer, const char *why)
 
 	if ((c && !c->refused) || (link && !link->refused))
 		warn_refused(n, peer, NULL, why);
+	if (c && !c->refused)
+		hps_net_tell_refused(n, id, why);
 	if (c)
 		c->refused = true;
 	if (link)
 		link->refused = true;
+}
+
+bool hps_net_refused(struct hps_net *n, uint32_t *peer, struct hps_err *why)
+{
+	if (!n->has_refused)
+		return false;
+	n->has_refused = false;
+	*peer = n->refused_peer;
+	*why = n->refused_why;
+	return true;
 }

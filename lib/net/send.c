@@ -44,7 +44,7 @@ static void *route(struct hps_net *n, uint32_t peer, uint64_t *id, bool *refused
 
 	if (peer < n->o.known_nodes && n->link_of[peer]) {
 		*id = 0;
-		*refused = n->link[n->link_of[peer] - 1].refused;
+		*refused = false; /* it is not heard, but may be told why */
 		return n->link[n->link_of[peer] - 1].sock;
 	}
 	*id = hps_conns_route(&n->conns, peer);
@@ -53,23 +53,33 @@ static void *route(struct hps_net *n, uint32_t peer, uint64_t *id, bool *refused
 	return *id ? n->router : NULL;
 }
 
-enum hps_status hps_net_send(struct hps_net *n, uint32_t peer, struct hps_msg *m,
-			     struct hps_err *err)
+/* The header, and the sum over it and the frames (before they are handed over). */
+static int make_head(zmq_msg_t *z, const struct hps_msg *m)
+{
+	int rc = zmq_msg_init_size(z, HPS_HEAD_BYTES + HPS_SUM_BYTES);
+	uint8_t *to;
+	uint64_t sum;
+
+	if (rc != 0)
+		return rc;
+	to = zmq_msg_data(z);
+	hps_head_encode(&m->head, to);
+	sum = hps_sum_head(to);
+	for (uint32_t i = 0; i < m->n_frames; i++)
+		sum = hps_sum_frame(sum, m->frame[i].data, m->frame[i].len);
+	memcpy(to + HPS_HEAD_BYTES, &sum, HPS_SUM_BYTES); /* little-endian: see wire/msg.c */
+	return 0;
+}
+
+/* id: the connection of a ROUTER, 0: sock is a DEALER. */
+static enum hps_status send_to(struct hps_net *n, void *sock, uint64_t id, struct hps_msg *m,
+			       struct hps_err *err)
 {
 	zmq_msg_t part[2 + HPS_MAX_FRAMES];
 	uint32_t made = 0, sent = 0, n_frames = m->n_frames;
 	enum hps_status st = HPS_OK;
-	bool refused = false;
-	uint64_t id;
-	void *sock = route(n, peer, &id, &refused);
 	int rc = 0;
 
-	if (!sock)
-		st = hps_err_set(err, HPS_NET, "node %u is not known here", peer);
-	if (!sock || refused) {
-		hps_msg_release(m);
-		return st;
-	}
 	m->head.src = n->o.self;
 	m->head.job = n->o.job;
 	m->head.incarnation = n->o.incarnation;
@@ -78,8 +88,8 @@ enum hps_status hps_net_send(struct hps_net *n, uint32_t peer, struct hps_msg *m
 			((uint8_t *)zmq_msg_data(&part[made]))[i] = (uint8_t)(id >> (8 * i));
 		made++;
 	}
-	if (rc == 0 && (rc = zmq_msg_init_size(&part[made], HPS_HEAD_BYTES)) == 0)
-		hps_head_encode(&m->head, zmq_msg_data(&part[made++]));
+	if (rc == 0 && (rc = make_head(&part[made], m)) == 0)
+		made++;
 	for (uint32_t i = 0; i < n_frames && rc == 0; i++)
 		if ((rc = to_zmq(&part[made], &m->frame[i])) == 0)
 			made++;
@@ -97,6 +107,31 @@ enum hps_status hps_net_send(struct hps_net *n, uint32_t peer, struct hps_msg *m
 		zmq_msg_close(&part[sent++]);
 	hps_msg_release(m);
 	return st;
+}
+
+enum hps_status hps_net_send(struct hps_net *n, uint32_t peer, struct hps_msg *m,
+			     struct hps_err *err)
+{
+	enum hps_status st = HPS_OK;
+	bool refused = false;
+	uint64_t id;
+	void *sock = route(n, peer, &id, &refused);
+
+	if (!sock)
+		st = hps_err_set(err, HPS_NET, "node %u is not known here", peer);
+	if (!sock || refused) {
+		hps_msg_release(m);
+		return st;
+	}
+	return send_to(n, sock, id, m, err);
+}
+
+void hps_net_tell_refused(struct hps_net *n, uint64_t id, const char *why)
+{
+	struct hps_msg m = { .head.type = HPS_MSG_REFUSED };
+
+	if (hps_msg_copy(&m, why, strlen(why), NULL) == HPS_OK)
+		send_to(n, n->router, id, &m, NULL);
 }
 
 enum hps_status hps_net_send_all(struct hps_net *n, struct hps_outbox *o, struct hps_err *err)

@@ -7,6 +7,7 @@
 static enum hps_status coord_receive(struct process *p, struct hps_err *err)
 {
 	enum hps_status st;
+	struct hps_err why;
 	struct hps_msg m;
 	uint32_t peer;
 	bool got;
@@ -16,8 +17,9 @@ static enum hps_status coord_receive(struct process *p, struct hps_err *err)
 	while (st == HPS_OK && got) {
 		st = hps_coord_message(p->coord, peer, &m, hps_now_s(), &p->out, err);
 		if (st == HPS_NET) { /* the peer's fault; if it is a member, the run has ended */
-			hps_net_refuse(p->net, peer, err->msg);
-			st = HPS_OK;
+			why = *err;
+			st = hps_net_send_all(p->net, &p->out, err);
+			hps_net_refuse(p->net, peer, why.msg);
 		}
 		if (st == HPS_OK)
 			st = hps_net_send_all(p->net, &p->out, err);
@@ -25,6 +27,8 @@ static enum hps_status coord_receive(struct process *p, struct hps_err *err)
 			break;
 		st = hps_net_recv(p->net, 0, &m, &peer, &got, err);
 	}
+	if (st == HPS_OK && hps_net_refused(p->net, &peer, &why))
+		st = hps_coord_refused(p->coord, peer, &why, &p->out, err);
 	return st;
 }
 

@@ -70,6 +70,8 @@ static enum hps_status member_turn(struct process *p, bool *over, struct hps_err
 			return st;
 		st = hps_net_recv(p->net, 0, &m, &peer, &got, err);
 	}
+	if (st == HPS_NET && peer == HPS_NODE_COORDINATOR)
+		hps_err_at(err, "coordinator");
 	if (st == HPS_OK && got)
 		hps_msg_release(&m);
 	if (st == HPS_OK && hps_sig_caught() && !p->interrupted) {

@@ -179,6 +179,17 @@ static enum hps_status take_batches(struct hps_runner *u, bool *did, struct hps_
 	return st;
 }
 
+/* Whose fault it is, by name: of this job's nodes. */
+static void name_sender(const struct hps_runner *u, uint32_t node, struct hps_err *err)
+{
+	char name[192];
+
+	if (node == HPS_NODE_PROCESS)
+		return;
+	hps_node_name(&u->job->deployment, node, name, sizeof name);
+	hps_err_at(err, "%s", name);
+}
+
 /* Messages that are here; waits for the first at most wait_ms. */
 static enum hps_status take_messages(struct hps_runner *u, int wait_ms, bool *did,
 				     struct hps_err *err)
@@ -192,10 +203,14 @@ static enum hps_status take_messages(struct hps_runner *u, int wait_ms, bool *di
 		bool got;
 
 		st = hps_net_recv(u->net, i ? 0 : wait_ms, &m, &peer, &got, err);
+		if (st == HPS_NET)
+			name_sender(u, peer, err);
 		if (st != HPS_OK || !got)
 			break;
 		*did = true;
 		st = hps_replica_message(u->r, &m, &out, err);
+		if (st == HPS_NET)
+			name_sender(u, peer, err);
 		if (st == HPS_OK)
 			st = hps_net_send_all(u->net, &out, err);
 	}
@@ -244,6 +259,14 @@ static void *run(void *arg)
 
 	while (st == HPS_OK && !hps_inbox_quits(&u->inbox))
 		st = turn(u, &err);
+	if (st == HPS_NET) { /* a peer's fault: who met with it */
+		char name[192];
+
+		hps_node_name(&u->job->deployment,
+			      hps_node_of_replica(&u->job->deployment, u->stage, u->replica), name,
+			      sizeof name);
+		hps_err_at(&err, "%s", name);
+	}
 	if (st != HPS_OK)
 		hps_tray_failed(u->tray, &err);
 	return NULL;

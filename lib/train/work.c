@@ -349,6 +349,8 @@ static enum hps_status take_messages(struct process *p, struct hps_err *err)
 		bool got;
 
 		st = hps_net_recv(p->net, wait_ms, &m, &peer, &got, err);
+		if (st == HPS_NET && peer == HPS_NODE_COORDINATOR)
+			hps_err_at(err, "coordinator");
 		if (st != HPS_OK || !got)
 			return st;
 		if (m.head.type != HPS_MSG_CONTROL) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "payload frames are little-endian arrays used in place: this host is not"
@@ -20,6 +21,7 @@ static const char *const type_name[] = {
 	[HPS_MSG_FLUSHED] = "flushed",	   [HPS_MSG_FORWARD] = "forward",
 	[HPS_MSG_BACKWARD] = "backward",   [HPS_MSG_END] = "end",
 	[HPS_MSG_RING] = "ring",	   [HPS_MSG_CONTROL] = "control",
+	[HPS_MSG_REFUSED] = "refused",
 };
 
 const char *hps_msg_name(uint16_t type)
@@ -97,12 +99,22 @@ enum hps_status hps_head_decode(const void *data, size_t len, struct hps_head *h
 	x.count = (uint32_t)get(&p, 4);
 	x.arg = (uint32_t)get(&p, 4);
 	x.aux = get(&p, 8);
-	if (x.type < HPS_MSG_PULL || x.type > HPS_MSG_CONTROL)
+	if (x.type < HPS_MSG_PULL || x.type > HPS_MSG_REFUSED)
 		return hps_err_set(err, HPS_NET, "unknown message type %u", x.type);
 	if (x.flags & ~(uint32_t)(HPS_FLAG_EVAL | HPS_FLAG_STATE))
 		return hps_err_set(err, HPS_NET, "unknown flags 0x%x", x.flags);
 	*h = x;
 	return HPS_OK;
+}
+
+uint64_t hps_sum_head(const uint8_t head[HPS_HEAD_BYTES])
+{
+	return hps_hash_bytes(head, HPS_HEAD_BYTES, HPS_WIRE_VERSION);
+}
+
+uint64_t hps_sum_frame(uint64_t sum, const void *data, size_t len)
+{
+	return len <= HPS_SUM_WHOLE ? hps_hash_bytes(data, len, sum) : hps_hash3(sum, len, 1);
 }
 
 /* --- frames --- */

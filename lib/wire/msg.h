@@ -7,6 +7,10 @@
  *   48  u32 epoch          52  u32 mb          56  u32 count    60  u32 arg
  *   64  u64 aux
  *
+ * On a socket (lib/net) 8 bytes follow it: a sum over the header and the frames, so that a message
+ * damaged on its way is refused rather than believed. Of frames beyond HPS_SUM_WHOLE bytes, which
+ * hold numbers to compute with, it covers the length only.
+ *
  * src is the sender's node number (job/deployment.h), or HPS_NODE_PROCESS for a process'
  * control connection. job is hps_deployment_id: a peer of another job is refused.
  * seq counts a sender's requests to one receiver from 1; with (src, incarnation) it makes
@@ -22,7 +26,13 @@
 #include <stdint.h>
 #include "base/err.h"
 
-enum { HPS_WIRE_VERSION = 1, HPS_HEAD_BYTES = 72, HPS_MAX_FRAMES = 6 };
+enum {
+	HPS_WIRE_VERSION = 1,
+	HPS_HEAD_BYTES = 72,
+	HPS_SUM_BYTES = 8,
+	HPS_SUM_WHOLE = 4096,
+	HPS_MAX_FRAMES = 6
+};
 #define HPS_NODE_COORDINATOR 0u
 #define HPS_NODE_PROCESS     UINT32_MAX
 
@@ -52,6 +62,9 @@ enum hps_msg_type {
 	HPS_MSG_RING,	  /* frame: one chunk; arg: ring round; step */
 	/* anyone <-> coordinator: one msgpack frame (wire/control.h) */
 	HPS_MSG_CONTROL,
+	/* who listens -> who connected: what you sent does not hold, you are not heard any more.
+	 * One frame: why, as text */
+	HPS_MSG_REFUSED,
 };
 
 enum hps_msg_flag {
@@ -87,6 +100,10 @@ void hps_head_encode(const struct hps_head *h, uint8_t out[HPS_HEAD_BYTES]);
 /* HPS_NET with what is wrong: length, magic, version, type, flags. h is set on success only. */
 enum hps_status hps_head_decode(const void *data, size_t len, struct hps_head *h,
 				struct hps_err *err);
+
+/* The sum of an encoded header, and that sum with a further frame. */
+uint64_t hps_sum_head(const uint8_t head[HPS_HEAD_BYTES]);
+uint64_t hps_sum_frame(uint64_t sum, const void *data, size_t len);
 
 /* "pull", "dense push", ...: a constant for messages, never NULL. */
 const char *hps_msg_name(uint16_t type);

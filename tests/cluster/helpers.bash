@@ -3,7 +3,8 @@
 # failed test leaves is ended in teardown.
 load ../cli/helpers
 
-make_job="${HPS_TESTS:-$HPS_BIN/../tests}/cluster/make_job"
+tests_dir="${HPS_TESTS:-$HPS_BIN/../tests}"
+make_job="$tests_dir/cluster/make_job"
 
 # job STAGES SHARDS MICRO BATCH SYNC DENSE [HOSTS] [MODEL]: writes job.json (make_job.c).
 job() {

@@ -73,6 +73,38 @@ long_job() {
 	done
 }
 
+@test "a message damaged on its way ends the job everywhere, named" {
+	case $HPS_BIN in *-address*|*-thread*) skip "a sanitizer must come first" ;; esac
+	damage="$tests_dir/cluster/preload_damage.so"
+	job 2,1 2 2 24 bsp ps
+	for who in serve work; do
+		for at in 5 8 21 40; do
+			how="flip"
+			[ "$at" = 8 ] && how="cut"
+			[ "$at" = 21 ] && how="grow"
+			pre=(env "LD_PRELOAD=$damage" "DAMAGE_AT=$at" "DAMAGE_HOW=$how")
+			if [ $who = serve ]; then
+				start serve "${pre[@]}" hps-serve job.json
+				start work hps-work --epochs 1000000 job.json train.tsv
+			else
+				start serve hps-serve job.json
+				start work "${pre[@]}" hps-work --epochs 1000000 job.json train.tsv
+			fi
+			ends work 5
+			ends serve 5
+			says serve "work@here"
+			grep -Eq "what (does not hold|was sent to it): " serve.err
+		done
+	done
+	# who is not yet in is nobody's loss: it alone learns of it, and is missed
+	start serve hps-serve --timeout 2 job.json
+	start work env "LD_PRELOAD=$damage" DAMAGE_AT=0 DAMAGE_HOW=flip hps-work job.json train.tsv
+	ends work 5
+	says work "coordinator: refuses what was sent to it"
+	ends serve 5
+	says serve "missing"
+}
+
 @test "a stopped worker is as good as dead" {
 	long_job
 	stopped=$(child work-h0)

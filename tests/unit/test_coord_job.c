@@ -703,6 +703,50 @@ static void test_a_member_ends_with_the_job(void **state)
 	teardown(&s);
 }
 
+/* --- a job that cannot go on --- */
+
+static void test_a_member_refused_by_the_socket_ends_the_job(void **state)
+{
+	struct setup s;
+	struct hps_err why = { 0 };
+
+	(void)state;
+	setup(&s, HPS_BSP, false);
+	join_all(&s);
+	hps_err_set(&why, HPS_NET, "a damaged message");
+	assert_int_equal(hps_coord_refused(s.coord, 555, &why, &s.out, NULL), HPS_OK);
+	assert_int_equal(hps_coord_want(s.coord), HPS_COORD_NOTHING); /* a stranger */
+	assert_int_equal(hps_coord_refused(s.coord, B, &why, &s.out, NULL), HPS_OK);
+	assert_outcome(&s, HPS_NET, "work@b", "sent the coordinator what does not hold: a damaged");
+	assert_told_error(&s, A, HPS_CTL_ABORT, HPS_NET, "work@b", "damaged");
+	assert_told_error(&s, C, HPS_CTL_ABORT, HPS_NET, "work@b", "damaged");
+	teardown(&s);
+}
+
+/* Heartbeats alone do not keep a job alive that was told to stop. */
+static void test_a_job_that_stands_still_can_be_stopped(void **state)
+{
+	struct setup s;
+
+	(void)state;
+	setup(&s, HPS_BSP, false);
+	join_all(&s);
+	say(&s, A, HPS_CTL_INTERRUPT, NULL);
+	for (int i = 0; i < 15; i++) {
+		assert_int_equal(hps_coord_want(s.coord), HPS_COORD_NOTHING);
+		s.now_s += 1;
+		say(&s, A, HPS_CTL_HEARTBEAT, NULL);
+		say(&s, B, HPS_CTL_HEARTBEAT, NULL);
+		say(&s, C, HPS_CTL_HEARTBEAT, NULL);
+		assert_int_equal(hps_coord_tick(s.coord, s.now_s, &s.out, NULL), HPS_OK);
+	}
+	s.now_s += 0.5;
+	assert_int_equal(hps_coord_tick(s.coord, s.now_s, &s.out, NULL), HPS_OK);
+	assert_outcome(&s, HPS_NET, "", "nothing has moved for 15 s");
+	assert_told_error(&s, B, HPS_CTL_ABORT, HPS_NET, "", "nothing is saved");
+	teardown(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -720,6 +764,8 @@ int main(void)
 		cmocka_unit_test(test_disagreement_on_steps_is_told),
 		cmocka_unit_test(test_an_interrupt_holds_then_stops),
 		cmocka_unit_test(test_an_interrupt_before_the_start_ends_it),
+		cmocka_unit_test(test_a_member_refused_by_the_socket_ends_the_job),
+		cmocka_unit_test(test_a_job_that_stands_still_can_be_stopped),
 		cmocka_unit_test(test_leases_are_in_order_and_end_with_the_data),
 		cmocka_unit_test(test_a_member_names_an_absent_coordinator),
 		cmocka_unit_test(test_a_member_names_the_missing_and_the_dead),

@@ -25,6 +25,7 @@
 #include "net/net.h"
 #include "net/net_int.h"
 
+enum { PART = HPS_HEAD_BYTES + HPS_SUM_BYTES }; /* the header as it is sent */
 enum { JOB = 99, GOOD = 1000, MAX_FRAME = 10000, WAIT_MS = 20000, NODES = 4 };
 
 struct stage {
@@ -121,12 +122,35 @@ static struct hps_head good_head(uint32_t src)
 	return (struct hps_head){ .type = HPS_MSG_PULL, .src = src, .job = JOB, .seq = 1 };
 }
 
+/* As sent before n frames. */
+static void seal(const struct hps_head *h, const struct hps_frame *f, uint32_t n, uint8_t out[PART])
+{
+	uint64_t sum;
+
+	hps_head_encode(h, out);
+	sum = hps_sum_head(out);
+	for (uint32_t i = 0; i < n; i++)
+		sum = hps_sum_frame(sum, f[i].data, f[i].len);
+	memcpy(out + HPS_HEAD_BYTES, &sum, sizeof(sum));
+}
+
 static void send_head(void *sock, const struct hps_head *h, int more)
 {
-	uint8_t b[HPS_HEAD_BYTES];
+	uint8_t b[PART];
 
-	hps_head_encode(h, b);
+	seal(h, NULL, 0, b);
 	assert_int_equal(zmq_send(sock, b, sizeof(b), more ? ZMQ_SNDMORE : 0), sizeof(b));
+}
+
+/* A header and one frame, in order. */
+static void send_framed(void *sock, const struct hps_head *h, void *data, size_t len)
+{
+	struct hps_frame f = { .data = data, .len = len };
+	uint8_t b[PART];
+
+	seal(h, &f, 1, b);
+	assert_int_equal(zmq_send(sock, b, sizeof(b), ZMQ_SNDMORE), sizeof(b));
+	assert_int_equal(zmq_send(sock, data, len, 0), len);
 }
 
 /* Receive until the server has refused one more peer; nothing may come out meanwhile. */
@@ -147,41 +171,41 @@ static void until_refused(struct stage *s, unsigned before)
 	assert_int_equal(s->server->warned, before + 1);
 }
 
-enum { N_ATTACKS = 15 };
+enum { N_ATTACKS = 18 };
 
 /* Attack i on a fresh connection. */
 static void attack(void *sock, int i)
 {
 	struct hps_head h = good_head(2);
-	uint8_t b[HPS_HEAD_BYTES + 8] = { 0 };
+	uint8_t b[PART + 8] = { 0 };
 	struct hps_rng rng;
 
-	hps_head_encode(&h, b);
+	seal(&h, NULL, 0, b);
 	switch (i) {
 	case 0: /* too short, too long, empty */
-		zmq_send(sock, b, HPS_HEAD_BYTES - 1, 0);
+		zmq_send(sock, b, PART - 1, 0);
 		break;
 	case 1:
-		zmq_send(sock, b, HPS_HEAD_BYTES + 8, 0);
+		zmq_send(sock, b, PART + 8, 0);
 		break;
 	case 2:
 		zmq_send(sock, b, 0, 0);
 		break;
 	case 3: /* magic, version, type, flags */
 		b[0] ^= 1;
-		zmq_send(sock, b, HPS_HEAD_BYTES, 0);
+		zmq_send(sock, b, PART, 0);
 		break;
 	case 4:
 		b[4] = 2;
-		zmq_send(sock, b, HPS_HEAD_BYTES, 0);
+		zmq_send(sock, b, PART, 0);
 		break;
 	case 5:
 		b[6] = 0xff;
-		zmq_send(sock, b, HPS_HEAD_BYTES, 0);
+		zmq_send(sock, b, PART, 0);
 		break;
 	case 6:
 		b[11] = 0x80;
-		zmq_send(sock, b, HPS_HEAD_BYTES, 0);
+		zmq_send(sock, b, PART, 0);
 		break;
 	case 7: /* another job */
 		h.job = JOB + 1;
@@ -211,13 +235,25 @@ static void attack(void *sock, int i)
 		break;
 	case 13: /* junk */
 		hps_rng_init(&rng, 1, 0);
-		for (size_t k = 0; k < HPS_HEAD_BYTES; k++)
+		for (size_t k = 0; k < PART; k++)
 			b[k] = (uint8_t)hps_rng_u64(&rng);
-		zmq_send(sock, b, HPS_HEAD_BYTES, 0);
+		zmq_send(sock, b, PART, 0);
 		break;
 	case 14:
 		memset(b, 0xff, sizeof(b));
-		zmq_send(sock, b, HPS_HEAD_BYTES, 0);
+		zmq_send(sock, b, PART, 0);
+		break;
+	case 15: /* a bit changed on its way: in a number, in the sum, in a frame */
+		b[32] ^= 4;
+		zmq_send(sock, b, PART, 0);
+		break;
+	case 16:
+		b[PART - 1] ^= 1;
+		zmq_send(sock, b, PART, 0);
+		break;
+	case 17:
+		zmq_send(sock, b, PART, ZMQ_SNDMORE);
+		zmq_send(sock, "", 0, 0);
 		break;
 	}
 }
@@ -310,14 +346,12 @@ static void an_oversized_frame_ends_its_connection_only(void **state)
 	bool got = false;
 	double end = hps_now_s() + WAIT_MS / 1e3;
 
-	send_head(sock, &h, 1);
-	zmq_send(sock, big, MAX_FRAME, 0);
+	send_framed(sock, &h, big, MAX_FRAME);
 	m = receive(s->server, &peer);
 	assert_int_equal(m.frame[0].len, MAX_FRAME);
 	hps_msg_release(&m);
 
-	send_head(sock, &h, 1);
-	zmq_send(sock, big, MAX_FRAME + 1, 0);
+	send_framed(sock, &h, big, MAX_FRAME + 1);
 	/* libzmq cuts the connection there; the attacker's socket makes a new one */
 	h.arg = 77;
 	while (!got) {
@@ -407,7 +441,7 @@ static void raw_bytes_do_no_harm(void **state)
 			break;
 		case 3: /* an old protocol without a greeting: id frame, then a message */
 			memcpy(junk, "\x01\x00\x49\x00", 4);
-			len = 4 + HPS_HEAD_BYTES;
+			len = 4 + PART;
 			break;
 		case 4: /* nothing at all, or half a greeting */
 			memset(junk, 0xff, 10);
@@ -482,6 +516,8 @@ static void a_hostile_server_is_refused(void **state)
 	char at[64], id[16];
 	size_t len = sizeof(at);
 	struct hps_head h = good_head(3); /* should be 2 */
+	struct hps_err err = { 0 };
+	enum hps_status st = HPS_OK;
 	struct hps_msg m;
 	uint32_t peer;
 	double end = hps_now_s() + WAIT_MS / 1e3;
@@ -495,16 +531,74 @@ static void a_hostile_server_is_refused(void **state)
 	send_good(s->good, 2, 1);
 	n = zmq_recv(router, id, sizeof(id), 0);
 	assert_true(n > 0);
+	assert_int_equal(zmq_recv(router, id + n, sizeof(id) - (size_t)n, 0), PART);
 	zmq_send(router, id, (size_t)n, ZMQ_SNDMORE);
 	send_head(router, &h, 0);
-	while (s->good->warned == 0) {
-		assert_int_equal(hps_net_recv(s->good, 20, &m, &peer, &got, NULL), HPS_OK);
+	while (st == HPS_OK) {
+		st = hps_net_recv(s->good, 20, &m, &peer, &got, &err);
 		assert_false(got);
 		assert_true(hps_now_s() < end);
 	}
+	assert_int_equal(st, HPS_NET); /* who waits for its answers waits in vain */
+	assert_int_equal(peer, 2);
+	assert_string_equal(err.msg, "sent what does not hold: node number 3 where it was 2");
+	assert_int_equal(s->good->warned, 1);
 	still_serves(s);
-	send_good(s->good, 2, 1); /* to a refused peer: dropped, no error */
+	send_good(s->good, 2, 77); /* it may be told why it is left */
+	assert_int_equal(zmq_recv(router, id, sizeof(id), 0), n);
 	zmq_close(router);
+}
+
+/* An honest peer whose message was damaged does not wait for an answer for ever. */
+static void who_is_refused_learns_why(void **state)
+{
+	struct stage *s = *state;
+	struct hps_err err = { 0 };
+	enum hps_status st = HPS_OK;
+	double end = hps_now_s() + WAIT_MS / 1e3;
+	struct hps_msg m;
+	uint32_t peer;
+	bool got;
+
+	still_serves(s);
+	assert_false(hps_net_refused(s->server, &peer, &err));
+	hps_net_refuse(s->server, 1, "said by the test");
+	while (st == HPS_OK) {
+		st = hps_net_recv(s->good, 20, &m, &peer, &got, &err);
+		assert_false(got);
+		assert_true(hps_now_s() < end);
+	}
+	assert_int_equal(st, HPS_NET);
+	assert_int_equal(peer, 0);
+	assert_string_equal(err.msg, "refuses what was sent to it: said by the test");
+	/* once: from then on it is not heard */
+	assert_int_equal(hps_net_recv(s->good, 20, &m, &peer, &got, &err), HPS_OK);
+}
+
+/* The owner of a listener can tell that one of those it knows has been refused. */
+static void a_refused_acquaintance_is_told_of(void **state)
+{
+	struct stage *s = *state;
+	void *sock = attacker(s);
+	struct hps_head h = good_head(2);
+	struct hps_err why;
+	uint32_t peer;
+
+	attack(sock, 13); /* of a stranger: nobody's business */
+	until_refused(s, 0);
+	assert_false(hps_net_refused(s->server, &peer, &why));
+	zmq_close(sock);
+	sock = attacker(s);
+	send_head(sock, &h, 0);
+	receive(s->server, &peer);
+	assert_int_equal(peer, 2);
+	attack(sock, 15);
+	until_refused(s, 1);
+	assert_true(hps_net_refused(s->server, &peer, &why));
+	assert_int_equal(peer, 2);
+	assert_non_null(strstr(why.msg, "damaged"));
+	assert_false(hps_net_refused(s->server, &peer, &why));
+	zmq_close(sock);
 }
 
 static void many_connections_come_and_go(void **state)
@@ -545,6 +639,8 @@ int main(void)
 		ON_STAGE(raw_bytes_do_no_harm),
 		ON_STAGE(a_flood_starves_nobody),
 		ON_STAGE(a_hostile_server_is_refused),
+		ON_STAGE(who_is_refused_learns_why),
+		ON_STAGE(a_refused_acquaintance_is_told_of),
 		ON_STAGE(many_connections_come_and_go),
 	};
 

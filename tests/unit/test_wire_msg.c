@@ -89,7 +89,7 @@ static void a_bad_header_is_refused(void **state)
 	memcpy(b, good, sizeof(b));
 	b[6] = 0;
 	refused(b, sizeof(b), "type 0");
-	b[6] = HPS_MSG_CONTROL + 1;
+	b[6] = HPS_MSG_REFUSED + 1;
 	refused(b, sizeof(b), "type");
 	memcpy(b, good, sizeof(b));
 	b[10] = 1;
@@ -98,10 +98,10 @@ static void a_bad_header_is_refused(void **state)
 
 static void every_type_has_a_name(void **state)
 {
-	for (uint16_t t = HPS_MSG_PULL; t <= HPS_MSG_CONTROL; t++)
+	for (uint16_t t = HPS_MSG_PULL; t <= HPS_MSG_REFUSED; t++)
 		assert_string_not_equal(hps_msg_name(t), "unknown");
 	assert_string_equal(hps_msg_name(0), "unknown");
-	assert_string_equal(hps_msg_name(HPS_MSG_CONTROL + 1), "unknown");
+	assert_string_equal(hps_msg_name(HPS_MSG_REFUSED + 1), "unknown");
 	assert_string_equal(hps_msg_name(UINT16_MAX), "unknown");
 }
 
