@@ -24,15 +24,52 @@ static void append(struct hps_frontier *f, struct hps_solution *s)
 	memset(s, 0, sizeof(*s));
 }
 
-/* The highest throughput, by rate; 0 if there is no plan at all. */
+/* Work in place of time, so that the frontier is the same everywhere: the search for the highest
+ * throughput asks now and then whether it is to stop. */
+enum { MOST_ASKED = 4000 };
+
+struct patience {
+	const struct hps_plan_hooks *user;
+	uint32_t asked;
+};
+
+static bool out_of_patience(void *arg)
+{
+	struct patience *x = arg;
+
+	return x->asked++ >= MOST_ASKED || (x->user->stop && x->user->stop(x->user->arg));
+}
+
+/* The highest throughput, by rate, or what that much work finds of it; 0 if there is no plan. */
 static enum hps_status highest(const struct hps_problem *p, double *out, struct hps_err *err)
 {
+	struct patience x = { .user = &p->hooks };
+	struct hps_problem bounded = *p;
 	struct hps_solution s;
-	enum hps_status rc = hps_plan_fastest(p, &s, err);
+	enum hps_status rc;
 
+	bounded.hooks = (struct hps_plan_hooks){ .stop = out_of_patience, .arg = &x };
+	bounded.max_seconds = 0;
+	rc = hps_plan_fastest(&bounded, &s, err);
 	*out = rc ? 0 : s.trial.throughput;
 	hps_solution_release(&s);
 	return rc == HPS_NO ? HPS_OK : rc;
+}
+
+/* The plan above the floor that p asks for. *reached: how fast it is, 0 where there is none. */
+static enum hps_status add_point(const struct hps_problem *p, const struct hps_method *method,
+				 const char *arg, struct hps_frontier *f, double *reached,
+				 struct hps_err *err)
+{
+	struct hps_solution s;
+	enum hps_status rc = method->solve(p, arg, &s, err);
+
+	f->interrupted = s.interrupted;
+	*reached = rc ? 0 : s.trial.throughput;
+	if (!rc)
+		append(f, &s);
+	hps_solution_release(&s);
+	return rc;
 }
 
 enum hps_status hps_frontier_find(const struct hps_problem *p, const struct hps_method *method,
@@ -40,44 +77,34 @@ enum hps_status hps_frontier_find(const struct hps_problem *p, const struct hps_
 				  struct hps_err *err)
 {
 	struct hps_problem asked = *p;
-	double low = 0, high;
+	double low, high = 0, reached;
 	enum hps_status rc;
 
 	memset(out, 0, sizeof(*out));
-	rc = highest(p, &high, err);
-	if (rc)
-		return rc;
 	out->point = hps_calloc(most, sizeof(*out->point), err);
 	if (!out->point)
 		return HPS_MEMORY;
-	for (uint32_t i = 0; i < most && !out->interrupted; i++) {
+	rc = add_point(p, method, arg, out, &low, err);
+	reached = low;
+	if (!rc && most > 1 && !out->interrupted)
+		rc = highest(p, &high, err);
+	for (uint32_t i = 1; !rc && i < most && high > reached && !out->interrupted; i++) {
 		struct hps_err why = { 0 };
-		struct hps_solution s;
-		double reached;
 
-		rc = method->solve(&asked, arg, &s, i ? &why : err);
-		out->interrupted = s.interrupted;
-		if (rc) {
-			hps_solution_release(&s);
-			/* Beyond the first: that fast is not to be had (or not found). */
-			if (i && rc != HPS_NO && err)
-				*err = why;
-			return i && rc == HPS_NO ? HPS_OK : rc;
-		}
-		reached = s.trial.throughput;
-		append(out, &s);
-		if (!i)
-			low = reached;
-		if (high <= low || i + 1 == most)
-			break;
-		asked.floor = fmax(low * pow(high / low, (i + 1.0) / (most - 1)),
+		asked.floor = fmax(low * pow(high / low, i / (most - 1.0)),
 				   reached * (1 + 4 * HPS_TIE_EPS));
 		/* The last one asks for the highest itself, which its last bits must not hide. */
 		asked.floor = fmin(asked.floor, high * (1 - HPS_TIE_EPS));
 		if (asked.floor <= reached)
 			break;
+		rc = add_point(&asked, method, arg, out, &reached, &why);
+		/* That fast is not to be had, or not found. */
+		if (rc == HPS_NO)
+			return HPS_OK;
+		if (rc && err)
+			*err = why;
 	}
-	return HPS_OK;
+	return rc;
 }
 
 enum hps_status hps_frontier_text(const struct hps_problem *p, const struct hps_frontier *f,

@@ -142,6 +142,8 @@ enum hps_status hps_search_finish(struct hps_search *s, struct hps_solution *out
 		if (!out->trial.feasible)
 			rc = hps_explain_structure(s->problem, out->stage, out->n_stages,
 						   &out->trial, err);
+		if (rc && s->interrupted)
+			hps_err_hint(err, "it was interrupted before a plan was found");
 		/* The bound is a sum in another order than the objective. */
 		if (out->trial.feasible && out->has_bound && out->bound > out->trial.objective)
 			out->bound = out->trial.objective;
