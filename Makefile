@@ -119,7 +119,7 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(HELPERS) $(LIB)
 $(BUILD)/tests/replay_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/tests/fuzz/replay.o $(LIB)
 	$(link) $(LIBS)
 
-$(BUILD)/bench/bench_%: $(BUILD)/obj/tests/bench/bench_%.o $(LIB)
+$(BUILD)/bench/bench_%: $(BUILD)/obj/tests/bench/bench_%.o $(HELPERS) $(LIB)
 	$(link) $(LIBS)
 
 $(BUILD)/tests/cli/%: $(BUILD)/obj/tests/cli/%.o $(LIB)
