@@ -81,7 +81,7 @@ static enum hps_status layer_time(const struct hps_cost *c, uint32_t l, const ch
 		return rc;
 	/* A clock that is too coarse for a layer is found in foreign profiles; ours repeats
 	 * until the time is seen. */
-	if (p->digest && t->oct <= 0 && c0 + c1 <= 0) {
+	if (p->digest && (t->oct <= 0 || c0 + c1 <= 0)) {
 		hps_err_set(err, HPS_BAD_INPUT, "expected a time > 0, got 0");
 		hps_err_at(err, "profile: layer \"%s\" on type \"%s\"", name, type);
 		return HPS_BAD_INPUT;

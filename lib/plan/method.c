@@ -75,7 +75,7 @@ const struct hps_method *hps_method_find(const char *word, const char **arg, str
 		const struct hps_method *m = methods[i];
 
 		if (strlen(m->name) == len && !memcmp(m->name, word, len) &&
-		    m->has_arg == (colon && colon[1])) {
+		    (m->has_arg ? colon && colon[1] : !colon)) {
 			*arg = colon ? colon + 1 : "";
 			hps_buf_release(&list);
 			return m;
