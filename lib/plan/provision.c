@@ -125,11 +125,7 @@ enum hps_status hps_provision(const struct hps_job *job, const struct hps_proble
 		rc = hps_spans_of_plan(p->cost, &job->plan, &stage, err);
 	if (rc)
 		return rc;
-	own = hps_ratios_of(p->cost, stage, n, job->plan.ps_shards);
-	if (ratios->cpus_per_gpu > 0)
-		own.cpus_per_gpu = ratios->cpus_per_gpu;
-	if (ratios->ps_per_unit > 0)
-		own.ps_per_unit = ratios->ps_per_unit;
+	own = hps_ratios_asked(ratios, p->cost, stage, n, job->plan.ps_shards);
 	rc = hps_search_init(&s, p, 0, err);
 	if (!rc)
 		rc = hps_provision_units(p, *how, &own, stage, n, &t, &bound, err);

@@ -53,6 +53,10 @@ struct hps_ratios {
 /* Those of a plan's stages and shards. */
 struct hps_ratios hps_ratios_of(const struct hps_cost *c, const struct hps_span *stage,
 				uint32_t n_stages, uint32_t shards);
+/* Those asked for; 0: those of the plan. */
+struct hps_ratios hps_ratios_asked(const struct hps_ratios *asked, const struct hps_cost *c,
+				   const struct hps_span *stage, uint32_t n_stages,
+				   uint32_t shards);
 
 /* The continuous optimum. */
 struct hps_continuous {

@@ -37,6 +37,18 @@ struct hps_ratios hps_ratios_of(const struct hps_cost *c, const struct hps_span 
 	};
 }
 
+struct hps_ratios hps_ratios_asked(const struct hps_ratios *asked, const struct hps_cost *c,
+				   const struct hps_span *stage, uint32_t n_stages, uint32_t shards)
+{
+	struct hps_ratios r = hps_ratios_of(c, stage, n_stages, shards);
+
+	if (asked->cpus_per_gpu > 0)
+		r.cpus_per_gpu = asked->cpus_per_gpu;
+	if (asked->ps_per_unit > 0)
+		r.ps_per_unit = asked->ps_per_unit;
+	return r;
+}
+
 /* Is there a unit left of stage i's type, and would it be busy there? */
 static bool can_grow(const struct hps_cost *c, const struct hps_span *stage, uint32_t n, uint32_t i,
 		     const struct hps_stage_time *t)

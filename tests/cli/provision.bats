@@ -186,6 +186,124 @@ four() {
 	output_has "too little"
 }
 
+# gpu: embedding on CPUs, the rest on GPUs; no hosts.
+gpu() {
+	hps-plan -q -m heuristic -t 600000 "$P/two-types.json"
+}
+
+@test "simulate: a day of changing load, exact against its rivals, the same each time" {
+	gpu >gpu.json
+	hps-provision --simulate "$HPS_ROOT/testdata/loads/day.jsonl" --cpus-per-gpu 12 --ps-per-unit 1 \
+		gpu.json >a.json
+	jq -e '(.policies | map(.policy)) == ["exact", "newton", "staratio", "stapsratio", "peak"] and
+		.load.points == 96 and .load.seconds == 86400 and .settings.cpus_per_gpu == 12' a.json
+	# Nothing that meets the load is cheaper than exact, changes left out.
+	jq -e '.policies[0].dollars as $e | all(.policies[]; .unmet_s == 0 and .dollars >= $e * 0.999)' a.json
+	jq -e '.policies[2].cost_over > 1.1 and .policies[2].utilisation_over > 1.1 and
+		.policies[4].cost_over > 1.5' a.json
+	hps-provision --simulate - --cpus-per-gpu 12 --ps-per-unit 1 gpu.json \
+		<"$HPS_ROOT/testdata/loads/day.jsonl" | cmp - a.json
+	run hps-provision --simulate "$HPS_ROOT/testdata/loads/day.jsonl" --text gpu.json
+	status_is 0
+	output_has "exact/this"
+	output_has "609060 at the peak"
+}
+
+@test "simulate: a load out of reach exits 1 and says from when, and what is the best" {
+	gpu >gpu.json
+	printf '{"time_s": %d, "target_samples_per_s": %d}\n' 0 100000 600 9000000 1200 5 >load
+	run --separate-stderr hps-provision --simulate load gpu.json
+	status_is 1
+	jq -e '.policies[0] | .unmet_s == 600 and .unmet_from_s == 600 and .best_samples_per_s > 6e5' <<<"$output"
+	output=$stderr
+	output_has "load: from 600 s on the load is out of reach: 703351 samples/s are the best there is"
+}
+
+@test "bad loads are named by line" {
+	good='{"time_s": 0, "target_samples_per_s": 1}'
+	: >empty
+	refused 3 "empty: no load in it" --simulate empty plan.json
+	printf '%s\n{"time_s": 1, "target_samples_per_s": -4}\n' "$good" >load
+	refused 3 "load: line 2: target_samples_per_s: expected a number >= 0" --simulate load plan.json
+	printf '%s\n{"time_s": 1, "target_samples_per_s": NaN}\n' "$good" >load
+	refused 3 "load: line 2" --simulate load plan.json
+	printf '%s\n%s\n' "$good" "$good" >load
+	refused 3 "load: line 2: expected a time above 0" --simulate load plan.json
+	head -c 3000 "$HPS_BIN/hps-provision" >load
+	refused 3 "load: line 1: expected a JSON object" --simulate load plan.json
+	refused 3 "load: line 1: expected a JSON object" --watch --load load plan.json
+	head -c 200000 /dev/zero | tr '\0' ' ' >load
+	refused 3 "load: line 1: a line of more than 65536 bytes" --simulate load plan.json
+	refused 4 "nowhere" --simulate nowhere plan.json
+	refused 2 "the job must be a file" --simulate - - <plan.json
+	refused 2 "the job must be a file" --watch <plan.json
+	refused 2 "exclude each other" --watch --simulate load plan.json
+	refused 2 "--load goes with --watch" --load load plan.json
+	refused 2 "not -t" --watch -t 5 plan.json
+	refused 2 "JSON lines and nothing else" --watch --text plan.json
+	refused 2 "keep does not follow a load" --watch -m keep plan.json
+}
+
+@test "watch: each deployment that is needed or cheaper, until the end" {
+	cat >events <<-'END'
+		{"event": "load", "time_s": 0, "target_samples_per_s": 20000}
+		{"event": "step", "epoch": 1, "step": 3, "samples_per_s": 31000}
+		{"event": "load", "time_s": 100, "target_samples_per_s": 50000}
+		{"event": "load", "time_s": 200, "target_samples_per_s": 20000}
+		{"event": "load", "time_s": 90000, "target_samples_per_s": 20000}
+	END
+	hps-provision --watch --job w plan.json <events >out
+	# Two cores instead of one cost 0.04 more an hour: 60 s at 0.08 are lost in 120 s.
+	[ "$(jq -sc 'map([.event, .time_s, .reason])' out)" = \
+		'[["deployment",0,"start"],["deployment",100,"needed"],["deployment",320,"cheaper"],["done",90000,null]]' ]
+	# A printed deployment is one: put it into the job.
+	jq -s '.[1].deployment' out >deployment
+	jq --slurpfile d deployment '.deployment = $d[0]' plan.json >job.json
+	[ "$(jq -c '[.deployment.job, (.deployment.stages[0].replicas | length)]' job.json)" = '["w-2",2]' ]
+	hps-provision job.json >/dev/null
+	# What runs by the job's deployment needs no start.
+	sed 1q events | hps-provision --watch job.json | jq -sc 'map(.event)' >b
+	[ "$(cat b)" = '["done"]' ]
+}
+
+@test "watch: bad lines are passed over and told at the end, as is what is out of reach" {
+	printf '%s\n' 'no json' '{"event": "load", "target_samples_per_s": 20000}' '{"event": "load"}' >events
+	run --separate-stderr hps-provision --watch plan.json <events
+	status_is 3
+	[ "$(jq -sc 'map(.event)' <<<"$output")" = '["deployment","done"]' ]
+	output=$stderr
+	output_has "standard input: line 1: expected a JSON object"
+	output_has "standard input: line 3: target_samples_per_s: missing: expected"
+	output_has "2 of 3 lines were passed over"
+	run --separate-stderr hps-provision --watch plan.json \
+		<<<'{"event": "load", "time_s": 3, "target_samples_per_s": 900000}'
+	status_is 1
+	jq -se '.[0].reason == "best" and .[0].reached == false and .[1].reached == false' <<<"$output"
+	run hps-provision --watch plan.json </dev/null
+	status_is 0
+	run bash -c 'hps-provision -q --watch plan.json <events >/dev/full'
+	status_is 4
+}
+
+@test "watch: a load from a file goes by in real time, and a signal ends the watch" {
+	printf '{"time_s": %s, "target_samples_per_s": %d}\n' 0 20000 0.02 50000 >load
+	echo '{"event": "end", "time_s": 0.04}' >>load
+	mkfifo never
+	exec 9<>never
+	hps-provision --watch --load load plan.json <never >out
+	[ "$(jq -sc 'map(.reason)' out)" = '["start","needed",null]' ]
+	# SIGTERM: in order, with "done". Its first line says that it is up.
+	mkfifo lines
+	hps-provision --watch plan.json <never >lines 9>&- &
+	pid=$!
+	exec 8<lines
+	echo '{"event": "load", "target_samples_per_s": 20000}' >&9
+	read -r line <&8
+	kill -TERM "$pid"
+	wait "$pid"
+	[ "$(jq -r .event <&8)" = done ]
+}
+
 @test "bad documents are named with their place" {
 	refused 3 "hps-plan" "$P/ctrdnn-here.json"
 	jq '.plan.stages[0].last = 4' plan.json >bad.json
