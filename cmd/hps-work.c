@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/opt.h"
 #include "base/out.h"
 #include "base/sig.h"
@@ -62,7 +63,7 @@ int main(int argc, char **argv)
 {
 	struct hps_work_opts o = { .timeout_s = 60 };
 	struct hps_opt_list test = { 0 };
-	const char *host = NULL, *rows = NULL, *test_rows = NULL;
+	const char *host = NULL, *messages = NULL, *rows = NULL, *test_rows = NULL;
 	int64_t epochs = 0, log_every = 100, parsers = 1, seed = -1, shuffle = 0, skip_bad = 0;
 	bool eval = false, predict = false, hosts = false;
 	const struct hps_opt opts[] = {
@@ -78,6 +79,8 @@ int main(int argc, char **argv)
 		  "print the deployment's hosts, one a line, and exit", 0, 0 },
 		{ 0, "log-every", HPS_OPT_INT, &log_every, "N",
 		  "print every N-th step, and each epoch's last (default 100)", 1, 1e15 },
+		{ 0, "messages", HPS_OPT_STR, &messages, "FILE", "add messages to FILE, too", 0,
+		  0 },
 		{ 0, "parsers", HPS_OPT_INT, &parsers, "N", "threads that parse rows (default 1)",
 		  1, 256 },
 		{ 0, "predict", HPS_OPT_FLAG, &predict, NULL,
@@ -123,9 +126,12 @@ int main(int argc, char **argv)
 	o.shuffle_rows = (uint64_t)shuffle;
 	o.skip_bad = (uint64_t)skip_bad;
 	o.seed = (uint64_t)seed;
-	if (eval && predict)
+	st = messages ? hps_log_keep(messages, &err) : HPS_OK;
+	if (st == HPS_OK && eval && predict)
 		st = hps_err_set(&err, HPS_USAGE, "--eval and --predict exclude each other");
-	else if ((st = parse_rows("--rows", rows, &o.first_row, &o.end_row, &err)) == HPS_OK)
+	if (st == HPS_OK)
+		st = parse_rows("--rows", rows, &o.first_row, &o.end_row, &err);
+	if (st == HPS_OK)
 		st = parse_rows("--test-rows", test_rows, &o.test_first_row, &o.test_end_row, &err);
 	if (st == HPS_OK)
 		st = work(operand[0], host, hosts, seed >= 0, &o, &err);

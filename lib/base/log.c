@@ -1,4 +1,5 @@
 /* Diagnostics on standard error, one whole line at a time. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,19 @@ void hps_log_init(const char *name, int level)
 int hps_log_level(void)
 {
 	return log_level;
+}
+
+enum hps_status hps_log_keep(const char *file, struct hps_err *err)
+{
+	int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0) {
+		hps_err_errno(err, HPS_IO, "cannot be written");
+		hps_err_at(err, "%s", file);
+		return HPS_IO;
+	}
+	hps_text_keep(fd);
+	return HPS_OK;
 }
 
 __attribute__((format(printf, 1, 0))) static void say(const char *fmt, va_list ap)

@@ -3,6 +3,8 @@
 #ifndef HPS_BASE_LOG_H
 #define HPS_BASE_LOG_H
 
+#include "base/err.h"
+
 enum hps_log_level {
 	HPS_LOG_QUIET = -1,
 	HPS_LOG_NORMAL = 0,
@@ -13,6 +15,11 @@ enum hps_log_level {
 /* Set once by the command before threads start: the prefix and the level. */
 void hps_log_init(const char *name, int level);
 int hps_log_level(void);
+
+/* From now on messages, the last one on a failure included, are added to the file, too, made
+ * if it is not there: a terminal then has them together with a progress bar. Once, before
+ * threads start. HPS_IO with the file's name. */
+enum hps_status hps_log_keep(const char *file, struct hps_err *err);
 
 /* One line "NAME: text"; control characters masked; whole lines from any thread. */
 void hps_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));    /* always but -q */

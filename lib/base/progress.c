@@ -76,14 +76,12 @@ void hps_progress_set(uint64_t done, const char *text)
 
 	char out[sizeof(line) + 8];
 	int n = snprintf(out, sizeof(out), "\r%s\033[K", line);
-	hps_text_bar(false);
-	hps_text_emit(out, (size_t)n);
-	hps_text_bar(true);
+	hps_text_bar(out, (size_t)n);
 }
 
 void hps_progress_end(void)
 {
 	if (bar.on)
-		hps_text_emit("", 0); /* wipes what is drawn */
+		hps_text_bar("", 0);
 	bar.on = false;
 }

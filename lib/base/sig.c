@@ -28,6 +28,7 @@ enum hps_status hps_sig_install(struct hps_err *err)
 {
 	struct sigaction stop = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t stopping;
 
 	if (atomic_load(&event_fd) < 0) {
 		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -38,9 +39,15 @@ enum hps_status hps_sig_install(struct hps_err *err)
 	}
 	sigemptyset(&stop.sa_mask);
 	sigemptyset(&ignore.sa_mask);
+	sigemptyset(&stopping);
+	sigaddset(&stopping, SIGINT);
+	sigaddset(&stopping, SIGTERM);
+	sigaddset(&stopping, SIGHUP);
 	if (sigaction(SIGINT, &stop, NULL) || sigaction(SIGTERM, &stop, NULL) ||
 	    sigaction(SIGHUP, &stop, NULL) || sigaction(SIGPIPE, &ignore, NULL) ||
-	    sigaction(SIGXFSZ, &ignore, NULL))
+	    sigaction(SIGXFSZ, &ignore, NULL) ||
+	    /* who started this one may have held them back until now */
+	    sigprocmask(SIG_UNBLOCK, &stopping, NULL))
 		return hps_err_errno(err, HPS_IO, "cannot install signal handlers");
 	return HPS_OK;
 }

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 
 static atomic_bool bar_drawn;
+static atomic_int kept_fd = -1;
 
 void hps_text_mask(char *s)
 {
@@ -29,16 +30,32 @@ void hps_text_mask(char *s)
 	}
 }
 
-void hps_text_bar(bool drawn)
+void hps_text_keep(int fd)
 {
-	atomic_store(&bar_drawn, drawn);
+	atomic_store(&kept_fd, fd);
 }
 
-void hps_text_emit(const char *s, size_t len)
+static void write_all(int fd, const char *s, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, s, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		s += n;
+		len -= (size_t)n;
+	}
+}
+
+/* To standard error, in place of a bar. */
+static void show(const char *s, size_t len)
 {
 	static const char wipe[] = "\r\033[K";
 	struct iovec v[2] = { { (void *)wipe, sizeof(wipe) - 1 }, { (void *)s, len } };
 	int first = atomic_exchange(&bar_drawn, false) ? 0 : 1;
+	size_t skip = first ? 0 : v[0].iov_len, done;
 	ssize_t n;
 
 	do
@@ -47,15 +64,26 @@ void hps_text_emit(const char *s, size_t len)
 	if (n < 0)
 		return;
 	/* A short write to a pipe or terminal: the rest of the line follows. */
-	size_t done = (size_t)n;
-	if (first == 0)
-		done = done > v[0].iov_len ? done - v[0].iov_len : 0;
-	while (done < len) {
-		n = write(STDERR_FILENO, s + done, len - done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return;
-		done += (size_t)n;
+	done = (size_t)n > skip ? (size_t)n - skip : 0;
+	write_all(STDERR_FILENO, s + done, len - done);
+}
+
+void hps_text_emit(const char *s, size_t len)
+{
+	int fd = atomic_load(&kept_fd);
+
+	show(s, len);
+	if (fd >= 0)
+		write_all(fd, s, len);
+}
+
+void hps_text_bar(const char *s, size_t len)
+{
+	if (!len) {
+		show("", 0);
+		return;
 	}
+	atomic_store(&bar_drawn, false);
+	show(s, len);
+	atomic_store(&bar_drawn, true);
 }

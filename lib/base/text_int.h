@@ -9,11 +9,15 @@
  * text from a file must not drive the user's terminal. */
 void hps_text_mask(char *s);
 
-/* Write to standard error in one write(2) where the kernel allows, first wiping the
- * progress bar if one is on the screen. Errors are ignored: there is nowhere to tell them. */
+/* Write a message to standard error in one write(2) where the kernel allows, first wiping the
+ * progress bar if one is on the screen, and to the descriptor of hps_text_keep. Errors are
+ * ignored: there is nowhere to tell them. */
 void hps_text_emit(const char *s, size_t len);
 
-/* Is a progress bar on the screen? Kept by progress.c. */
-void hps_text_bar(bool drawn);
+/* A progress bar takes the terminal's last line; len 0: it leaves. */
+void hps_text_bar(const char *s, size_t len);
+
+/* Messages go to fd, too, from now on; -1: no more. */
+void hps_text_keep(int fd);
 
 #endif

@@ -51,7 +51,7 @@ wait_for_step() {
 begin() {
 	job
 	mkfifo events
-	endless | hps-run "$@" "$BATS_TEST_TMPDIR/job.json" --log-every 1 - >events 2>messages &
+	endless | env --default-signal=INT hps-run "$@" "$BATS_TEST_TMPDIR/job.json" --log-every 1 - >events 2>messages &
 	run_pid=$!
 	exec 7<events
 	wait_for_step
@@ -112,20 +112,81 @@ finish() {
 	none_left
 }
 
+# hps-run itself, by the document on its command line
+run_pid() {
+	ps -eo pid=,args= | awk -v job="$BATS_TEST_TMPDIR/job.json" '/hps-run/ && index($0, job) { print $1; exit }'
+}
+
 @test "a signal is passed on: the job saves and ends well" {
-	begin --state model
-	kill -TERM "$(ps -eo pid=,args= | awk -v job="$BATS_TEST_TMPDIR/job.json" '/hps-run/ && index($0, job) { print $1; exit }')"
-	finish
-	status_is 0
-	[ "$(tail -n 1 rest | jq -r '.event, .interrupted' | tr '\n' ' ')" = "done true " ]
-	ls model/*/save-*/shard-0.hps
+	for s in TERM INT HUP; do
+		begin --state "model-$s"
+		kill "-$s" "$(run_pid)"
+		finish
+		status_is 0
+		[ "$(tail -n 1 rest | jq -r '.event, .interrupted' | tr '\n' ' ')" = "done true " ]
+		ls "model-$s"/*/save-*/shard-0.hps
+		rm events
+	done
 	none_left
+}
+
+@test "a signal while the processes start ends them, and is no failure" {
+	job
+	mkfifo started
+	for after in hps-serve hps-work; do
+		endless | timeout 60 hps-run -v "$BATS_TEST_TMPDIR/job.json" - >events 2>started &
+		job_pid=$!
+		exec 8<started
+		while read -r line <&8 && [[ $line != *"started $after"* ]]; do :; done
+		kill -TERM "$(run_pid)"
+		cat <&8 >messages
+		exec 8<&-
+		status=0
+		wait "$job_pid" || status=$?
+		output=$(cat messages)
+		[ "$status" = 0 ] || status_is 143
+		! grep "failed first" messages
+		none_left
+	done
+}
+
+@test "a host named twice runs once" {
+	job
+	run --separate-stderr hps-run -v --host localhost --host=localhost "$BATS_TEST_TMPDIR/job.json" train.tsv
+	status_is 0
+	[ "$(grep -c ": started " <<<"$stderr")" = 2 ]
+}
+
+@test "on a terminal, too, messages are kept and the last words are told" {
+	command -v script || skip "no script(1)"
+	job
+	rows 300 77 >train.tsv
+	run script -qefc "hps-run -k $BATS_TEST_TMPDIR/job.json train.tsv" /dev/null
+	status_is 3
+	output_has "hps-work on localhost failed first: exit 3, bad input: "
+	grep -q "train.tsv:77: " hps-run.*/*.log
+}
+
+@test "a worker that fails before it joins ends the servers, too" {
+	job
+	run --separate-stderr timeout 60 hps-run -v "$BATS_TEST_TMPDIR/job.json" absent.tsv
+	status_is 4
+	grep -q "hps-work on localhost failed first: exit 4, I/O: .*absent.tsv" <<<"$stderr"
+	grep -q "hps-serve on localhost ended" <<<"$stderr"
+	none_left
+}
+
+@test "a folder for messages that cannot be made is an error" {
+	job
+	TMPDIR=/dev/null run hps-run "$BATS_TEST_TMPDIR/job.json" train.tsv
+	status_is 4
+	output_has "/dev/null/hps-run"
 }
 
 @test "a killed hps-run leaves nothing running" {
 	begin
 	pids=$(processes | cut -d' ' -f1)
-	kill -KILL "$(ps -eo pid=,args= | awk -v job="$BATS_TEST_TMPDIR/job.json" '/hps-run/ && index($0, job) { print $1; exit }')"
+	kill -KILL "$(run_pid)"
 	finish
 	for pid in $pids; do
 		timeout 20 tail --pid="$pid" -f /dev/null

@@ -44,6 +44,35 @@ static void test_levels(void **state)
 	assert_string_equal(c.out, "");
 }
 
+static int say_and_keep(void *arg)
+{
+	hps_log_init("hps-x", HPS_LOG_NORMAL);
+	if (hps_log_keep(arg, NULL) != HPS_OK)
+		return 1;
+	hps_warn("kept");
+	return hps_err_print("hps-x", &(struct hps_err){ HPS_IO, "", "the last", "" });
+}
+
+static void test_kept(void **state)
+{
+	char file[] = "/tmp/hpsunit-kept-XXXXXX", text[64] = "";
+	int fd = mkstemp(file);
+	struct hps_err err = { 0 };
+	struct child c;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "before\n", 7), 7);
+	child_run(&c, say_and_keep, file);
+	assert_int_equal(c.status, HPS_IO);
+	assert_string_equal(c.err, "hps-x: kept\nhps-x: the last\n");
+	assert_int_equal(pread(fd, text, sizeof(text) - 1, 0), 35);
+	assert_string_equal(text, "before\nhps-x: kept\nhps-x: the last\n");
+	close(fd);
+	unlink(file);
+	assert_int_equal(hps_log_keep("/dev/null/x", &err), HPS_IO);
+	assert_string_equal(err.where, "/dev/null/x");
+}
+
 enum { LINES = 50 };
 
 static void *chatter(void *arg)
@@ -269,7 +298,8 @@ static void test_progress(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_levels),	  cmocka_unit_test(test_whole_lines),
+		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_kept),	  cmocka_unit_test(test_whole_lines),
 		cmocka_unit_test(test_long_line), cmocka_unit_test(test_output),
 		cmocka_unit_test(test_signals),	  cmocka_unit_test(test_progress),
 	};
