@@ -298,10 +298,10 @@ static void test_progress(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_kept),	  cmocka_unit_test(test_whole_lines),
-		cmocka_unit_test(test_long_line), cmocka_unit_test(test_output),
-		cmocka_unit_test(test_signals),	  cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_levels),	    cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_whole_lines), cmocka_unit_test(test_long_line),
+		cmocka_unit_test(test_output),	    cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
