@@ -1,5 +1,6 @@
 /* hps-profile: what does each layer of a model cost on the devices here, and what links and a
- * parameter server? Adds the section "profile" to a job document. See hps-profile(1).
+ * parameter server? Adds the section "profile" to a job document, or makes one of a profile that
+ * another tool measured. See hps-profile(1).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/progress.h"
 #include "base/sig.h"
 #include "base/clock.h"
+#include "import/import.h"
 #include "job/job.h"
 #include "measure/measure.h"
 
@@ -18,9 +20,10 @@ enum { BAR = 1000 }; /* steps of the progress bar */
 
 struct args {
 	const char *model, *cluster; /* paths; NULL: standard input, this machine */
-	const char *batches, *transport, *type;
+	const char *batches, *transport, *type, *import;
 	struct hps_opt_list merge;
-	int64_t rounds;
+	int64_t rounds, batch_size;
+	enum hps_import_kind kind; /* of import */
 	struct hps_measure_opts measure;
 	uint32_t batch[HPS_MEASURE_MAX_BATCHES];
 };
@@ -72,10 +75,41 @@ static int is_stdin(const char *path)
 	return path && strcmp(path, "-") == 0;
 }
 
+/* What has no meaning with --import, or without it. */
+static enum hps_status check_import(struct args *a, struct hps_err *err)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} timing[] = {
+		{ "--data", a->measure.data != NULL }, { "--batches", a->batches != NULL },
+		{ "--rounds", a->rounds > 0 },	       { "--transport", a->transport != NULL },
+		{ "--merge", a->merge.n > 0 },	       { "--quick", a->measure.quick },
+	};
+	enum hps_status st;
+
+	if (!a->import)
+		return a->batch_size ? hps_err_set(err, HPS_USAGE, "--batch is for --import")
+				     : HPS_OK;
+	st = hps_import_kind(a->import, &a->kind, err);
+	if (st == HPS_OK && !a->cluster)
+		return hps_err_set(err, HPS_USAGE,
+				   "--import needs a profile and CLUSTER, which has its types");
+	if (st == HPS_OK && a->kind == HPS_IMPORT_SAILOR && a->type)
+		return hps_err_set(err, HPS_USAGE,
+				   "--type: the folders of a sailor profile name its types");
+	for (size_t i = 0; i < sizeof(timing) / sizeof(*timing) && st == HPS_OK; i++)
+		if (timing[i].given)
+			return hps_err_set(err, HPS_USAGE, "%s: with --import nothing is timed",
+					   timing[i].name);
+	return st;
+}
+
 static enum hps_status check_args(struct args *a, struct hps_err *err)
 {
 	int from_stdin =
 		!a->model + is_stdin(a->model) + is_stdin(a->cluster) + is_stdin(a->measure.data);
+	enum hps_status st;
 
 	for (size_t i = 0; i < a->merge.n; i++)
 		from_stdin += is_stdin(a->merge.item[i]);
@@ -87,6 +121,9 @@ static enum hps_status check_args(struct args *a, struct hps_err *err)
 		return hps_err_set(err, HPS_USAGE,
 				   "--transport: expected \"ipc\" or \"tcp\", got \"%s\"",
 				   a->transport);
+	st = check_import(a, err);
+	if (st != HPS_OK)
+		return st;
 	a->measure.rounds = (uint32_t)a->rounds;
 	a->measure.stopped = stopped;
 	a->measure.progress = progress;
@@ -268,30 +305,64 @@ static enum hps_status write_result(const struct hps_job *job, enum hps_form for
 	return st;
 }
 
-static enum hps_status run(struct args *a, enum hps_form form, struct hps_err *err)
+static void tell_import(const struct hps_profile *p, const struct hps_import_report *r)
 {
-	struct hps_job job = { 0 };
-	struct others others = { 0 };
-	enum hps_status st = check_args(a, err);
+	if (r->batch_found)
+		hps_info("%u layers; a batch is %g samples, as the profile tells (or else --batch)",
+			 p->n_layers, p->batch);
+	hps_verbose("%u of %u types measured, the first is \"%s\"; %u input nodes dropped",
+		    r->n_measured, p->n_types, r->type, r->n_dropped);
+}
+
+/* Another tool's profile and the cluster as a new job document, without a model. */
+static enum hps_status import(const struct args *a, struct hps_job *job, struct hps_err *err)
+{
+	const struct hps_import_options o = { .type = a->type, .batch = (double)a->batch_size };
+	struct hps_import_report report;
+	enum hps_status st = read_cluster(a->cluster, job, err);
 
 	if (st == HPS_OK)
-		st = hps_sig_install(err);
+		st = hps_import(a->kind, a->model, &job->cluster, &o, &job->profile, &report, err);
+	if (st == HPS_OK) {
+		tell_import(&job->profile, &report);
+		st = hps_job_update(job, HPS_PROFILE, err);
+		if (!job->has_profile)
+			hps_profile_release(&job->profile);
+	}
+	return st;
+}
+
+static enum hps_status profile(struct args *a, struct hps_job *job, struct hps_err *err)
+{
+	struct others others = { 0 };
+	enum hps_status st = hps_sig_install(err);
+
 	if (st == HPS_OK)
-		st = read_model(a->model, &job, err);
+		st = read_model(a->model, job, err);
 	if (st == HPS_OK)
-		st = read_cluster(a->cluster, &job, err);
+		st = read_cluster(a->cluster, job, err);
 	if (st == HPS_OK)
 		st = read_others(&a->merge, &others, err);
 	if (st == HPS_OK) {
-		st = make_profile(a, &others, &job, err);
+		st = make_profile(a, &others, job, err);
 		if (st == HPS_OK)
-			st = hps_job_update(&job, HPS_PROFILE, err);
-		if (!job.has_profile)
-			hps_profile_release(&job.profile);
+			st = hps_job_update(job, HPS_PROFILE, err);
+		if (!job->has_profile)
+			hps_profile_release(&job->profile);
 	}
+	release_others(&others);
+	return st;
+}
+
+static enum hps_status run(struct args *a, enum hps_form form, struct hps_err *err)
+{
+	struct hps_job job = { 0 };
+	enum hps_status st = check_args(a, err);
+
+	if (st == HPS_OK)
+		st = a->import ? import(a, &job, err) : profile(a, &job, err);
 	if (st == HPS_OK)
 		st = write_result(&job, form, err);
-	release_others(&others);
 	hps_job_release(&job);
 	return st;
 }
@@ -310,11 +381,16 @@ int main(int argc, char **argv)
 		{ 0, "transport", HPS_OPT_STR, &a.transport, "KIND",
 		  "sockets of the link: ipc (default on one host) or tcp" },
 		{ 0, "type", HPS_OPT_STR, &a.type, "NAME",
-		  "the cluster's type that this machine is" },
+		  "the cluster's type that this machine is, or that FILE was measured on" },
 		{ 0, "merge", HPS_OPT_LIST, &a.merge, "FILE",
 		  "join the profile of another host's job document" },
 		{ 0, "quick", HPS_OPT_FLAG, &a.measure.quick, NULL,
 		  "as few rounds as can be: rough figures" },
+		{ 0, "import", HPS_OPT_STR, &a.import, "KIND",
+		  "time nothing: MODEL is a profile of pipedream (a file) or sailor (a directory)" },
+		{ 0, "batch", HPS_OPT_INT, &a.batch_size, "N",
+		  "the batch that imported times are of; default: as the profile tells", 1,
+		  HPS_MAX_BATCH },
 		{ 0 },
 	};
 	struct hps_cmd cmd = {

@@ -313,6 +313,24 @@ static enum hps_status check_version(const struct hps_at *root, struct hps_err *
 	return rc;
 }
 
+/* A section that is needed and not there. Of a foreign profile there will never be a model. */
+static enum hps_status missing(const struct hps_at *root, size_t section, struct hps_err *err)
+{
+	struct hps_at profile = hps_at_member(root, "profile");
+	enum hps_status rc = hps_at_error(root, err, "no section \"%s\"", sections[section].key);
+	uint64_t digest = 1;
+
+	hps_err_hint(err, "%s adds it", sections[section].command);
+	if (sections[section].section == HPS_MODEL &&
+	    !hps_get_digest(&profile, "digest", HPS_REQUIRED, &digest, NULL) && !digest) {
+		rc = hps_at_error(root, err,
+				  "no section \"model\": this is a job of a foreign profile, which "
+				  "knows what layers cost, not what they compute");
+		hps_err_hint(err, "it can be planned and provisioned, not trained");
+	}
+	return rc;
+}
+
 static enum hps_status read_all(const struct hps_at *root, unsigned need, unsigned trust,
 				struct hps_job *job, struct hps_err *err)
 {
@@ -324,9 +342,7 @@ static enum hps_status read_all(const struct hps_at *root, unsigned need, unsign
 		if (hps_at_absent(&at)) {
 			if (!(need & sections[i].section))
 				continue;
-			rc = hps_at_error(root, err, "no section \"%s\"", sections[i].key);
-			hps_err_hint(err, "%s adds it", sections[i].command);
-			return rc;
+			return missing(root, i, err);
 		}
 		if (!((need | trust) & sections[i].section))
 			continue;

@@ -292,10 +292,9 @@ enum hps_status hps_profile_read(const struct hps_at *at, struct hps_profile *p,
 				 struct hps_err *err)
 {
 	static const char *const members[] = {
-		"digest",      "batch",		  "batches",
-		"layers",      "types",		  "link",
-		"shard",       "step_overhead_s", "input_s_per_sample",
-		"description", "comment",	  NULL
+		"digest",      "source",  "batch", "batches",	      "layers",
+		"types",       "link",	  "shard", "step_overhead_s", "input_s_per_sample",
+		"description", "comment", NULL
 	};
 	enum hps_status rc;
 
@@ -305,6 +304,8 @@ enum hps_status hps_profile_read(const struct hps_at *at, struct hps_profile *p,
 		rc = hps_at_only(at, members, err);
 	if (!rc)
 		rc = hps_get_digest(at, "digest", HPS_REQUIRED, &p->digest, err);
+	if (!rc)
+		rc = hps_get_text(at, "source", HPS_OPTIONAL, HPS_WORD_LEN, &p->source, err);
 	if (!rc)
 		rc = read_batches(at, p, err);
 	if (!rc)
@@ -337,6 +338,7 @@ void hps_profile_release(struct hps_profile *p)
 		free(p->type[t]);
 	for (uint32_t l = 0; l < p->n_layers; l++)
 		free(p->size[l].name);
+	free(p->source);
 	free(p->batches);
 	free(p->size);
 	free(p->type);

@@ -17,6 +17,9 @@
  *     "shard": { "rows_per_s": 4e6, "bytes_per_s": 2e9, "measured": true },
  *     "step_overhead_s": 1e-4, "input_s_per_sample": 5e-7 }
  *
+ * A foreign profile (lib/import) has the digest 0 and no model beside it: it can be planned
+ * and provisioned, not trained. "source" says who measured what.
+ *
  * digest, batch, layers and types must be there, and of a layer's time either forward and
  * backward (oct and alpha follow from them) or, as foreign profiles do, oct and alpha.
  * Other defaults: numbers 0, booleans false, no batches, no forward_s, backward_s, scaling.
@@ -56,7 +59,8 @@ struct hps_layer_size {	     /* of one layer, independent of type */
 };
 
 struct hps_profile {
-	uint64_t digest; /* of the model; 0 for a foreign profile */
+	uint64_t digest; /* of the model; 0 for a foreign profile, which has none */
+	char *source;	 /* of a foreign profile: who measured what; or NULL */
 	double batch;	 /* B_o */
 	double *batches; /* measured batch sizes */
 	uint32_t n_batches;
@@ -85,5 +89,9 @@ enum hps_status hps_profile_read(const struct hps_at *at, struct hps_profile *p,
 struct hps_doc *hps_profile_write(const struct hps_profile *p);
 void hps_profile_release(struct hps_profile *p);
 int hps_profile_type(const struct hps_profile *p, const char *name); /* or -1 */
+
+/* s (n seconds at b samples) as c0 + c1 * b with both >= 0: least squares of the relative
+ * errors, so that small batches count as much as large ones. n >= 1, s > 0. */
+void hps_fit_affine(const double *b, const double *s, uint32_t n, struct hps_fit *fit);
 
 #endif

@@ -110,6 +110,7 @@ struct hps_doc *hps_profile_write(const struct hps_profile *p)
 
 	return hps_doc_finish(
 		d, !d || hps_doc_put(d, "digest", hps_doc_digest(p->digest)) ||
+			   (p->source && hps_doc_put(d, "source", hps_doc_string(p->source))) ||
 			   hps_doc_put(d, "batch", hps_doc_double(p->batch)) ||
 			   hps_doc_put(d, "batches", hps_doc_doubles(p->batches, p->n_batches)) ||
 			   hps_doc_put(d, "layers", write_sizes(p)) ||

@@ -72,10 +72,6 @@ enum hps_status hps_measure(const struct hps_model *m, const char *type,
 
 /* --- parts, also of use alone --- */
 
-/* s (n seconds at b samples) as c0 + c1 * b with both >= 0: least squares of the relative
- * errors, so that small batches count as much as large ones. n >= 1, s > 0. */
-void hps_fit_affine(const double *b, const double *s, uint32_t n, struct hps_fit *fit);
-
 /* Bandwidth and latency between two processes over ipc, or tcp on the loopback: half a round
  * trip of 4 KiB to 16 MiB frames (quick: to 1 MiB). */
 enum hps_status hps_measure_link(const struct hps_measure_opts *o, struct hps_link *link,

@@ -189,7 +189,9 @@ rows() {
 }
 
 @test "the page's examples run" {
-	cp "$models/ctrdnn.json" "$HPS_ROOT/testdata/clusters/four-types.json" .
+	cp "$models/ctrdnn.json" "$HPS_ROOT"/testdata/clusters/{four,two}-types.json \
+		"$HPS_ROOT/testdata/examples/branches.graph.txt" .
+	ln -s "$HPS_ROOT/testdata" .
 	jq '.types = [{"name": "fast", "price": 2}, {"name": "slow", "price": 1}]
 		| .hosts[0].units = {"fast": 1, "slow": 1}' "$here" >both.json
 	awk 'BEGIN { srand(1); for (i = 0; i < 600; i++) { printf "%d", i % 2
@@ -197,9 +199,10 @@ rows() {
 		for (k = 0; k < 26; k++) printf "\t%08x", rand() * 65536
 		printf "\n" } }' >train.tsv
 	"$HPS_ROOT/scripts/check-docs" --examples hps-profile >examples
-	[ "$(grep -c hps-profile examples)" -eq 4 ]
+	[ "$(grep -c hps-profile examples)" -eq 6 ]
 	run --separate-stderr bash -eu -o pipefail examples
 	status_is 0
-	[ "$(tail -n 2 <<<"$output")" = $'fast\nslow' ]
+	output_has $'fast\nslow'
+	jq -e .plan.proven gpus.json
 	jq -e .profile.input_s_per_sample profile.json
 }

@@ -330,6 +330,7 @@ static void same_size(const struct hps_layer_size *a, const struct hps_layer_siz
 void job_case_same_profile(const struct hps_profile *a, const struct hps_profile *b)
 {
 	SAME(digest);
+	SAME_TEXT(source);
 	SAME(batch);
 	SAME(n_batches);
 	SAME_ARRAY(batches, a->n_batches);

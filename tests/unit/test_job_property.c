@@ -345,6 +345,7 @@ static void random_profile(struct hps_rng *r, struct hps_profile *p)
 	p->shard.rows_per_s = figure(r);
 	p->shard.bytes_per_s = figure(r);
 	p->shard.measured = coin(r);
+	p->source = coin(r) ? text(r) : NULL;
 	p->step_overhead_s = figure(r);
 	p->input_s_per_sample = figure(r);
 }

@@ -1,8 +1,12 @@
-/* Answers that are known from elsewhere: measured OPT-350M, PipeDream's own planner on VGG-16,
- * RALP's cuts. Profiles are in testdata/profiles. */
+/* Answers that are known from elsewhere: measured OPT-350M (testdata/profiles), and, where
+ * PipeDream's profiles are, its own planner on VGG-16 and RALP's cuts. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "cm.h"
+#include "import/import.h"
 #include "job_case.h"
 #include "plan/exact.h"
 #include "plan_case.h"
@@ -60,12 +64,40 @@ static void test_opt350(void **state)
 	hps_job_release(&job);
 }
 
+/* A network that PipeDream profiled, as the job of one GPU type. Skips without the data. */
+static void measured(const char *net, struct hps_job *job)
+{
+	/* half the bandwidth of 1e9 B/s, as PipeDream counts both directions on one link */
+	static const char gpu[] = "{\"types\": [{\"name\": \"gpu\", \"device\": \"cuda\","
+				  " \"price\": 1, \"limit\": 4, \"link\": {\"bandwidth\": 5e8}}]}";
+	const struct hps_import_options o = { 0 };
+	const char *data = getenv("HPS_DATA");
+	struct hps_doc *d = job_case_parse(gpu);
+	struct hps_at at = hps_at_root(d, "gpu");
+	struct hps_import_report r;
+	struct hps_err err = { 0 };
+	char path[512];
+
+	memset(job, 0, sizeof(*job));
+	assert_int_equal(hps_cluster_read(&at, &job->cluster, NULL), HPS_OK);
+	hps_doc_free(d);
+	job->has_cluster = true;
+	snprintf(path, sizeof(path), "%s/pipedream-profiles/image_classification__%s.graph.txt",
+		 data && *data ? data : "../shared/data", net);
+	if (access(path, R_OK) != 0) {
+		hps_job_release(job);
+		skip();
+	}
+	if (hps_import(HPS_IMPORT_PIPEDREAM, path, &job->cluster, &o, &job->profile, &r, &err))
+		fail_msg("%s: %s", err.where, err.msg);
+	job->has_profile = true;
+}
+
 static void test_pipedream_vgg16(void **state)
 {
 	/* PipeDream adds communication to compute, lets every replica work a whole batch between
 	 * two synchronisations, and leaves activations out of a stage's time. */
 	const struct hps_cost_options opt = {
-		.batch = 128,
 		.serial = true,
 		.weak = true,
 		.dense_sync = HPS_SYNC_RING,
@@ -77,7 +109,7 @@ static void test_pipedream_vgg16(void **state)
 	struct hps_job job;
 
 	(void)state;
-	load("profiles/vgg16.json", &job);
+	measured("vgg16", &job);
 	assert_int_equal(hps_cost_init(&cost, &job.profile, &job.cluster, &opt, NULL), HPS_OK);
 	p.cost = &cost;
 	assert_int_equal(hps_plan_fastest(&p, &s, NULL), HPS_OK);
@@ -102,55 +134,53 @@ static double worker_bytes(const struct hps_cost *c, const struct hps_span *stag
 	return row[0].dense_bytes + row[0].cut_bytes * c->opt.batch / stage[0].units;
 }
 
-static void test_ralp_vgg16(void **state)
+/* Traffic of a worker with all of a network, and with what is above the cut elsewhere. */
+static void ralp(const char *net, const char *last, double batch, double all, double cut)
 {
-	const struct hps_cost_options opt = { .batch = 128, .dense_sync = HPS_SYNC_PS };
-	const struct hps_span plain[] = { { 0, 39, 0, 1 } };
-	/* After the last pooling, node 32: the 31st layer. */
-	const struct hps_span split[] = { { 0, 30, 0, 1 }, { 31, 39, 0, 1 } };
+	const struct hps_cost_options opt = { .dense_sync = HPS_SYNC_PS };
+	struct hps_span split[2] = { { .units = 1 }, { .units = 1 } };
 	struct hps_cost cost;
 	struct hps_job job;
 
-	(void)state;
-	load("profiles/vgg16.json", &job);
-	assert_string_equal(job.profile.size[30].name, "node32");
+	measured(net, &job);
+	near(job.profile.batch, batch, 1e-15);
 	assert_int_equal(hps_cost_init(&cost, &job.profile, &job.cluster, &opt, NULL), HPS_OK);
-	near(worker_bytes(&cost, plain, 1), 1106.9e6, 5e-5);
-	near(worker_bytes(&cost, split, 2), 143.4e6, 5e-4);
+	split[0].last = job.profile.n_layers - 1;
+	near(worker_bytes(&cost, split, 1), all, 1e-3);
+	split[0].last = 0;
+	while (strcmp(job.profile.size[split[0].last].name, last))
+		split[0].last++;
+	split[1].first = split[0].last + 1;
+	split[1].last = job.profile.n_layers - 1;
+	near(worker_bytes(&cost, split, 2), cut, 1e-3);
 	hps_cost_release(&cost);
 	hps_job_release(&job);
 }
 
+static void test_ralp_vgg16(void **state)
+{
+	(void)state;
+	ralp("vgg16", "node32", 128, 1106.9e6, 143.4e6); /* after the last pooling */
+}
+
 static void test_ralp_alexnet(void **state)
 {
-	/* PipeDream's AlexNet profile: 9,878,784 bytes up to the last pooling, 244,403,360 in
-	 * all, 36,864 bytes of output there, batch 256. */
-	const struct hps_span plain[] = { { 0, 1, 0, 1 } };
-	const struct hps_span split[] = { { 0, 0, 0, 1 }, { 1, 1, 0, 1 } };
-	struct plan_case c;
-
 	(void)state;
-	plan_case_init(&c, 2, 1, 4);
-	plan_case_time(&c, 0, 0, 0, 1e-3);
-	plan_case_time(&c, 0, 1, 0, 1e-3);
-	c.size[0].param_bytes = 9878784;
-	c.size[1].param_bytes = 244403360 - 9878784;
-	c.cut_forward[0] = c.cut_backward[0] = 36864;
-	c.opt.batch = 256;
-	c.opt.dense_sync = HPS_SYNC_PS;
-	plan_case_ready(&c);
-	near(worker_bytes(&c.cost, plain, 1), 488.8e6, 2e-4);
-	near(worker_bytes(&c.cost, split, 2), 38.6e6, 2e-3);
-	plan_case_release(&c);
+	ralp("alexnet", "node14", 256, 488.8e6, 38.6e6); /* after the last pooling */
+}
+
+static void test_ralp_resnet50(void **state)
+{
+	(void)state;
+	ralp("resnet50", "node174", 128, 204.5e6, 190.2e6); /* after the average pooling */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_opt350),
-		cmocka_unit_test(test_pipedream_vgg16),
-		cmocka_unit_test(test_ralp_vgg16),
-		cmocka_unit_test(test_ralp_alexnet),
+		cmocka_unit_test(test_opt350),	      cmocka_unit_test(test_pipedream_vgg16),
+		cmocka_unit_test(test_ralp_vgg16),    cmocka_unit_test(test_ralp_alexnet),
+		cmocka_unit_test(test_ralp_resnet50),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
