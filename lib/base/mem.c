@@ -1,8 +1,11 @@
 /* Allocation that checks its arithmetic and reports instead of aborting. */
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "base/mem.h"
 
 enum { ALIGN = 64 };
@@ -104,4 +107,30 @@ char *hps_strdup(const char *s, struct hps_err *err)
 	if (p)
 		memcpy(p, s, len);
 	return p;
+}
+
+/* The number in a file of one, or `most` where there is none or it is larger ("max"). */
+static double limit_in(const char *path, double most)
+{
+	FILE *f = fopen(path, "re");
+	double v = most;
+
+	if (f && fscanf(f, "%lf", &v) != 1)
+		v = most;
+	if (f)
+		fclose(f);
+	return v > 0 && v < most ? v : most;
+}
+
+double hps_mem_total(void)
+{
+	double total = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	struct rlimit space;
+
+	total = limit_in("/sys/fs/cgroup/memory.max", total);
+	total = limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", total);
+	if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY &&
+	    (double)space.rlim_cur < total)
+		total = (double)space.rlim_cur;
+	return total;
 }

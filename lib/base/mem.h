@@ -21,6 +21,10 @@ char *hps_strdup(const char *s, struct hps_err *err);
 int hps_mul_size(size_t a, size_t b, size_t *out);
 int hps_add_size(size_t a, size_t b, size_t *out);
 
+/* Bytes of memory that this process can have: the machine's, or what a control group or a limit
+ * on its address space leaves of it. */
+double hps_mem_total(void);
+
 /* Tests only: the n-th allocation from now on fails once (0 = never). */
 void hps_mem_fail_at(unsigned long n);
 

@@ -8,16 +8,56 @@
 /* Rows to work on: eight of the largest batches, so that a table outgrows the near caches as
  * a real one does; fewer where that would be too many. */
 enum { WINDOWS = 8, QUICK_WINDOWS = 2 };
-#define MOST_SAMPLE_BYTES 5e8
+#define MOST_SAMPLE_BYTES   5e8
+#define SAMPLE_ROW_BYTES(m) (12.0 + 8.0 * (m)->slots + 4.0 * (m)->dense)
 
 static uint32_t sample_rows(const struct hps_model *m, const struct hps_measure_opts *o,
 			    uint32_t largest)
 {
-	double a_row = 12.0 + 8.0 * m->slots + 4.0 * m->dense;
 	double n = (double)largest * (o->quick ? QUICK_WINDOWS : WINDOWS);
 
-	n = fmin(n, MOST_SAMPLE_BYTES / a_row);
+	n = fmin(n, MOST_SAMPLE_BYTES / SAMPLE_ROW_BYTES(m));
 	return n < largest ? largest : (uint32_t)n;
+}
+
+/* Bytes that rows of a pass take at least, and the sample: what is certainly allocated. */
+static double least_bytes(const struct hps_graph *g, uint32_t rows, uint32_t sample)
+{
+	const struct hps_model *m = g->model;
+	double a_row = 0;
+
+	for (uint32_t l = 0; l < m->n_layers; l++) {
+		const struct hps_layer_cost *c = &g->cost[l];
+		enum hps_op op = m->layer[l].op;
+
+		a_row += 2.0 * (double)c->row_bytes + 12.0 * (double)c->keys;
+		if (op != HPS_OP_CONCAT && op != HPS_OP_SLICE) /* may lie in another's place */
+			a_row += 2.0 * (double)c->output_bytes;
+	}
+	return rows * a_row + sample * SAMPLE_ROW_BYTES(m);
+}
+
+/* What cannot fit is told before the rows are made up. */
+static enum hps_status check_memory(const struct hps_graph *g, const struct hps_measure_opts *o,
+				    const uint32_t *batch, uint32_t n, struct hps_err *err)
+{
+	uint32_t largest = batch[n - 1];
+	double need = least_bytes(g, largest, sample_rows(g->model, o, largest));
+	double have = hps_mem_total();
+
+	if (need <= have)
+		return HPS_OK;
+	hps_err_set(err, HPS_MEMORY,
+		    "a pass over %u rows needs %.4g bytes of memory or more, there are %.4g",
+		    largest, need, have);
+	if (o->batch)
+		hps_err_hint(err, "time smaller sizes with --batches");
+	else
+		hps_err_hint(err,
+			     "the model's micro-batch has %u rows: train with more "
+			     "micro-batches, or time smaller sizes with --batches",
+			     hps_micro_rows(g->model));
+	return HPS_MEMORY;
 }
 
 static void settle_time(struct hps_layer_time *t, double batch)
@@ -135,20 +175,15 @@ static enum hps_status fill(struct hps_profile *p, const struct hps_model *m, co
 
 static enum hps_status compute(const struct hps_model *m, const struct hps_graph *g,
 			       const char *type, const struct hps_backend *be,
-			       const struct hps_measure_opts *o, struct hps_profile *p,
-			       struct hps_measure_report *report, struct hps_err *err)
+			       const uint32_t *batch, uint32_t n, const struct hps_measure_opts *o,
+			       struct hps_profile *p, struct hps_measure_report *report,
+			       struct hps_err *err)
 {
-	uint32_t own[HPS_MEASURE_MAX_BATCHES], n = o->n_batches;
-	const uint32_t *batch = o->batch;
 	struct hps_layers_result result = { 0 };
 	struct hps_sample sample = { 0 };
 	struct hps_rig rig = { 0 };
 	enum hps_status st;
 
-	if (!batch) {
-		n = hps_measure_batches(m, own);
-		batch = own;
-	}
 	hps_tell(o, 0, o->data ? "data" : "layers");
 	st = hps_sample_init(&sample, m, o->data, sample_rows(m, o, batch[n - 1]), err);
 	if (st == HPS_OK)
@@ -169,19 +204,27 @@ enum hps_status hps_measure(const struct hps_model *m, const char *type,
 			    struct hps_profile *p, struct hps_measure_report *report,
 			    struct hps_err *err)
 {
+	uint32_t own[HPS_MEASURE_MAX_BATCHES], n = o->n_batches;
+	const uint32_t *batch = o->batch;
 	struct hps_link link;
 	struct hps_graph g;
 	enum hps_status st;
 
 	memset(p, 0, sizeof(*p));
 	memset(report, 0, sizeof(*report));
-	/* first: the other process is a copy of this one while it is small */
-	st = hps_measure_link(o, &link, err);
-	if (st == HPS_OK)
-		st = hps_graph_build(m, &g, err);
+	if (!batch) {
+		n = hps_measure_batches(m, own);
+		batch = own;
+	}
+	st = hps_graph_build(m, &g, err);
 	if (st != HPS_OK)
 		return st;
-	st = compute(m, &g, type, be, o, p, report, err);
+	st = check_memory(&g, o, batch, n, err);
+	/* first: the other process is a copy of this one while it is small */
+	if (st == HPS_OK)
+		st = hps_measure_link(o, &link, err);
+	if (st == HPS_OK)
+		st = compute(m, &g, type, be, batch, n, o, p, report, err);
 	hps_graph_release(&g);
 	if (st != HPS_OK) {
 		hps_profile_release(p);

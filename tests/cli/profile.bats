@@ -206,3 +206,15 @@ rows() {
 	jq -e .plan.proven gpus.json
 	jq -e .profile.input_s_per_sample profile.json
 }
+
+@test "batches that no memory holds are refused at once, with what they need" {
+	jq '.train.batch = 1073741824' "$HPS_ROOT/testdata/models/ctrdnn.json" >huge.json
+	run --separate-stderr timeout 20 hps-profile huge.json
+	output_is ""
+	output=$stderr
+	status_is 6
+	output_has "a pass over 2147483648 rows needs 3.084e+13 bytes of memory or more, there are "
+	output_has "hint: the model's micro-batch has 1073741824 rows"
+	run --separate-stderr timeout 20 hps-profile --batches 1,8 --quick huge.json
+	status_is 0
+}

@@ -1,7 +1,10 @@
 /* Allocation and buffers: arithmetic, ceilings, and every allocation failing once. */
 #include "cm.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "base/buf.h"
 #include "base/mem.h"
 
@@ -171,12 +174,29 @@ static void test_torture(void **state)
 	assert_null(hps_buf_take(&b));
 }
 
+/* No more than the machine has, no less than this process uses, and a limit is seen. */
+static void test_total(void **state)
+{
+	double all = hps_mem_total();
+	struct rlimit before, less;
+
+	assert_true(all > 16 << 20);
+	assert_true(all <= (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	less = before;
+	less.rlim_cur = (rlim_t)(all / 2);
+	assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
+	assert_true(hps_mem_total() == floor(all / 2));
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_alloc),
-		cmocka_unit_test(test_fail_at),	   cmocka_unit_test(test_buf),
-		cmocka_unit_test(test_ceiling),	   cmocka_unit_test(test_torture),
+		cmocka_unit_test(test_total),	cmocka_unit_test(test_arithmetic),
+		cmocka_unit_test(test_alloc),	cmocka_unit_test(test_fail_at),
+		cmocka_unit_test(test_buf),	cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_torture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
