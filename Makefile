@@ -208,7 +208,8 @@ build-fuzz/fuzz_%: build-fuzz/obj/tests/fuzz/fuzz_%.o $(LIB)
 
 # --- for editors and clang-tidy ---
 
-ALL_SRC := $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(UNIT_HELP) $(FUZZ_SRC) $(BENCH_SRC) $(AUX_SRC)
+ALL_SRC := $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(UNIT_HELP) $(FUZZ_SRC) tests/fuzz/replay.c $(BENCH_SRC) \
+	$(AUX_SRC) $(PRELOAD_SRC)
 $(BUILD)/src.list: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' $(ALL_SRC) | cmp -s - $@ || printf '%s\n' $(ALL_SRC) >$@
