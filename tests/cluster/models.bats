@@ -33,3 +33,13 @@ setup() {
 	output_is "summary 2 2 2 true true"
 	ls demo/model/*/save-*/shard-1.hps
 }
+
+@test "the demo runs on one core, its stages and shards share it" {
+	export HPS_DEMO_ROWS=2000
+	core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+	run --separate-stderr taskset -c "$core" "$HPS_ROOT/scripts/demo" "$BATS_TEST_TMPDIR/demo"
+	status_is 0
+	run jq -r '[.event, .stages, .replicas, .shards] | join(" ")' <<<"${lines[-1]}"
+	output_is "summary 2 2 2"
+	jq -e '.cluster | .types[0].limit == 2 and .hosts[0].cores == 1' demo/job.json
+}
