@@ -3,6 +3,7 @@
 #include "plan/exact.h"
 #include "plan/plan_int.h"
 #include "plan/rivals.h"
+#include "plan/rl.h"
 
 static const struct hps_method exact = {
 	"exact", "exact", "the proven optimum (exact.h)", false, hps_plan_exact,
@@ -55,9 +56,20 @@ static const struct hps_method random_ = {
 	false,	  hps_plan_random,
 };
 
+static const struct hps_method rl = {
+	"rl", "rl", "a recurrent policy (LSTM) learns by trial, REINFORCE", false, hps_plan_rl,
+};
+static const struct hps_method rl_polish = {
+	"rl+polish", "rl+polish",	 "rl, its best samples improved by local search",
+	false,	     hps_plan_rl_polish,
+};
+static const struct hps_method rl_rnn = {
+	"rl-rnn", "rl-rnn", "rl with an Elman cell in place of the LSTM", false, hps_plan_rl_rnn,
+};
+
 static const struct hps_method *const methods[] = {
-	&exact,	  &auto_, &greedy,    &genetic, &bayes, &anneal,
-	&random_, &brute, &heuristic, &all,	&fixed, NULL,
+	&rl,	 &rl_polish, &rl_rnn, &exact,	  &auto_, &greedy, &genetic, &bayes,
+	&anneal, &random_,   &brute,  &heuristic, &all,	  &fixed,  NULL,
 };
 
 const struct hps_method *const *hps_methods(void)

@@ -59,6 +59,7 @@ struct hps_problem {
 	uint64_t max_evaluations; /* 0 = the method's default, none where seconds are given */
 	double max_seconds;	  /* 0 = none; needs hooks.now. Not reproducible */
 	struct hps_plan_hooks hooks;
+	const struct hps_rl_options *rl; /* rl.h; borrowed, NULL = defaults */
 };
 
 /* What one structure is worth once its units are settled. */

@@ -55,7 +55,7 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "methods and words that do not exist are named with those that do" {
-	refused 2 'unknown method "magic"; methods are exact, ' -m magic "$P/two-types.json"
+	refused 2 'unknown method "magic"; methods are rl, ' -m magic "$P/two-types.json"
 	refused 2 "heuristic, all:TYPE, fixed:TYPE*N" -m all "$P/two-types.json"
 	refused 2 'no type "gpu"; the cluster has cpu, v100' -m all:gpu "$P/two-types.json"
 	refused 2 'unknown objective "speed", expected one of cost_per_sample' \

@@ -11,7 +11,7 @@
 #include "plan_case.h"
 
 static const char *const rivals[] = {
-	"greedy", "genetic", "bayes", "anneal", "random", "auto",
+	"greedy", "genetic", "bayes", "anneal", "random", "auto", "rl", "rl+polish", "rl-rnn",
 };
 enum { RIVALS = sizeof(rivals) / sizeof(*rivals) };
 
@@ -152,7 +152,7 @@ static void sixteen(struct plan_case *c)
  * to, on a problem whose floor leaves few structures feasible. */
 static void test_sixteen(void **state)
 {
-	const double most[RIVALS] = { INFINITY, 1, 1, 1, INFINITY, 1e-6 };
+	const double most[RIVALS] = { INFINITY, 1, 1, 1, INFINITY, 1e-6, 1, 1, 1 };
 	struct hps_solution best, s;
 	struct hps_err err;
 	struct plan_case c;
