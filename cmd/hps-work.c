@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	bool eval = false, predict = false, hosts = false;
 	const struct hps_opt opts[] = {
 		{ 0, "dead-after", HPS_OPT_DOUBLE, &o.dead_after_s, "S",
-		  "a coordinator silent for S seconds is dead (default 5)", 1, 86400 },
+		  "a coordinator silent for S seconds is dead (default 5)", 0.1, 86400 },
 		{ 0, "epochs", HPS_OPT_INT, &epochs, "N",
 		  "train N epochs (default: the deployment's)", 1, HPS_MAX_EPOCHS },
 		{ 0, "eval", HPS_OPT_FLAG, &eval, NULL,

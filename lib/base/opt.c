@@ -1,5 +1,6 @@
 /* Which options and operands did the user give? A table over getopt_long(3); the
  * manner of git's parse-options: one table makes parser and help agree. */
+#include <fcntl.h>
 #include <float.h>
 #include <getopt.h>
 #include <signal.h>
@@ -226,6 +227,17 @@ static enum hps_status show(const struct parser *p, struct hps_err *err)
 	return st;
 }
 
+/* A standard descriptor that the caller closed would be given to the next file opened, and messages
+ * would land there. What takes its place cannot be read or written, as if it were closed; a closed
+ * standard error swallows. */
+static void fill_standard_files(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) != fd)
+			return; /* no /dev/null: as before */
+}
+
 enum hps_opt_next hps_opt_parse(struct hps_cmd *cmd, int argc, char **argv, char ***operands,
 				int *n_operands, enum hps_status *status)
 {
@@ -233,6 +245,7 @@ enum hps_opt_next hps_opt_parse(struct hps_cmd *cmd, int argc, char **argv, char
 	struct parser p;
 	bool done = false;
 
+	fill_standard_files();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	hps_log_init(cmd->name, HPS_LOG_NORMAL);

@@ -123,16 +123,6 @@ void *hps_queue_get(struct hps_queue *q)
 	return item;
 }
 
-void *hps_queue_try_get(struct hps_queue *q)
-{
-	void *item;
-
-	pthread_mutex_lock(&q->lock);
-	item = q->n ? pop(q) : NULL;
-	pthread_mutex_unlock(&q->lock);
-	return item;
-}
-
 void hps_queue_close(struct hps_queue *q)
 {
 	pthread_mutex_lock(&q->lock);

@@ -20,8 +20,6 @@ void hps_queue_free(struct hps_queue *q);
 bool hps_queue_put(struct hps_queue *q, void *item);
 /* Blocks while empty; NULL once closed and empty. */
 void *hps_queue_get(struct hps_queue *q);
-/* NULL at once when empty. */
-void *hps_queue_try_get(struct hps_queue *q);
 /* No more puts; waiting gets drain, then see NULL. */
 void hps_queue_close(struct hps_queue *q);
 

@@ -26,6 +26,7 @@ enum hps_status hps_coord_new(const struct hps_coord_opts *o, double now_s, stru
 	c->timeout_s = o->timeout_s;
 	c->dead_after_s = o->dead_after_s > 0 ? o->dead_after_s : 5;
 	c->loaded = o->loaded;
+	c->state = o->state;
 	c->base = c->first_step = o->first_step;
 	c->born_s = c->said_s = now_s;
 	c->owner = hps_calloc(hps_deployment_nodes(d), sizeof *c->owner, err);

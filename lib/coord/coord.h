@@ -45,6 +45,7 @@ struct hps_coord_opts {
 	double dead_after_s;  /* a process silent for this long is dead; 0: 5. After a signal a step
 			       * in which nothing moves is waited for HPS_COORD_PATIENCE as long */
 	uint64_t first_step;  /* updates the shards have seen (hps_shard_stats.step); 0 at first */
+	const char *state;    /* the state directory, for messages; borrowed; NULL: none */
 	bool loaded;	      /* the shards hold a loaded or trained model: --eval and --predict
 				    * are possible */
 };

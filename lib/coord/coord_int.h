@@ -57,6 +57,7 @@ struct hps_coord {
 	uint64_t incarnation;
 	double timeout_s, dead_after_s;
 	bool loaded;
+	const char *state; /* borrowed */
 
 	struct peer *peer;
 	size_t n_peers;

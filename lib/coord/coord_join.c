@@ -115,6 +115,17 @@ static enum hps_status keep_settings(struct hps_coord *c, const struct hps_doc *
 	return HPS_OK;
 }
 
+/* The fault of the servers, and named so. */
+static enum hps_status no_model(const struct hps_coord *c, struct hps_err *err)
+{
+	hps_err_set(err, HPS_BAD_INPUT, "the servers hold no trained model: %s%s",
+		    c->state ? "no save is in " : "hps-serve was started without --state",
+		    c->state ? c->state : "");
+	hps_err_at(err, "serve@%s", c->d->coordinator.host);
+	hps_err_hint(err, "start hps-serve with --state DIR of a saved model");
+	return HPS_BAD_INPUT;
+}
+
 /* mode, epochs, test: how the job goes. */
 static enum hps_status read_settings(struct hps_coord *c, const struct hps_doc *settings,
 				     struct hps_err *err)
@@ -130,11 +141,8 @@ static enum hps_status read_settings(struct hps_coord *c, const struct hps_doc *
 	if (hps_at_choice(&mode, modes, 3, &m, err) ||
 	    hps_at_u64(&epochs, 0, HPS_MAX_EPOCHS, &n, err) || hps_at_bool(&test, &has_test, err))
 		return HPS_BAD_INPUT;
-	if (m != MODE_TRAIN && !c->loaded) {
-		hps_err_set(err, HPS_BAD_INPUT, "the servers hold no trained model");
-		hps_err_hint(err, "start hps-serve with --state DIR of a saved model");
-		return HPS_BAD_INPUT;
-	}
+	if (m != MODE_TRAIN && !c->loaded)
+		return no_model(c, err);
 	c->mode = (enum mode)m;
 	c->epochs = (uint32_t)n;
 	c->has_test = has_test;
@@ -259,7 +267,8 @@ enum hps_status hps_coord_join(struct hps_coord *c, uint32_t number, const struc
 	}
 	if (st != HPS_OK) {
 		hps_coord_peer_release(&p);
-		hps_err_at(&why, "%s", name);
+		if (strncmp(why.where, "serve@", 6) != 0)
+			hps_err_at(&why, "%s", name);
 		return refuse(number, &why, out, err);
 	}
 	st = hps_coord_tell(c, &c->peer[c->n_peers - 1], HPS_CTL_WELCOME, NULL, out, err);

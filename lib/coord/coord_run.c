@@ -107,6 +107,8 @@ static enum hps_status end_epoch(struct hps_coord *c, double now_s, struct hps_o
 		return hps_err_set(err, HPS_NET,
 				   "the epoch has ended after %llu steps, losses are known of %llu",
 				   (unsigned long long)steps, (unsigned long long)c->completed);
+	if (!c->epoch_samples && !c->interrupted)
+		return hps_err_set(err, HPS_BAD_INPUT, "the epoch had no rows to train on");
 	c->train_s += now_s - c->epoch_began_s;
 	c->base += c->d->sync == HPS_ASP ? c->leased : steps;
 	c->epochs_done += !c->interrupted;

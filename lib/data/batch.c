@@ -1,8 +1,7 @@
-/* Memory of a batch of rows, and its name in messages. */
+/* Memory of a batch of rows. */
 #include "data/batch.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,17 +35,4 @@ void hps_batch_release(struct hps_batch *b)
 	free(b->feature);
 	free(b->key);
 	*b = (struct hps_batch){ 0 };
-}
-
-const char *hps_batch_place(const struct hps_batch *b, char *text, size_t size)
-{
-	if (b->file == NULL)
-		snprintf(text, size, "no rows");
-	else if (b->last_file != b->file)
-		snprintf(text, size, "%s:%" PRIu64 "-%s:%" PRIu64, b->file, b->first_line,
-			 b->last_file, b->last_line);
-	else
-		snprintf(text, size, "%s:%" PRIu64 "-%" PRIu64, b->file, b->first_line,
-			 b->last_line);
-	return text;
 }

@@ -28,8 +28,4 @@ enum hps_status hps_batch_init(struct hps_batch *b, uint32_t capacity, uint32_t 
 			       uint32_t dense, struct hps_err *err);
 void hps_batch_release(struct hps_batch *b);
 
-/* Where the batch came from, for messages: "train.tsv:1001-2000",
- * "a.tsv:901-b.tsv:100" or "no rows". Cut to size bytes with the NUL; returns text. */
-const char *hps_batch_place(const struct hps_batch *b, char *text, size_t size);
-
 #endif

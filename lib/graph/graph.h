@@ -76,11 +76,9 @@ static inline uint64_t hps_table_key(uint64_t hash, uint64_t rows)
 uint64_t hps_negative_key(uint64_t seed, uint32_t epoch, uint32_t layer, uint64_t row, uint32_t i,
 			  uint64_t rows);
 
-/* Initial value of float `index` of dense parameter p of the model: uniform in
+/* Initial values of a run of n floats from `first` of the model's flat vector: uniform in
  * +-sqrt(6 / (rows + cols)) for W (Glorot, Bengio 2010), 0 for b; drawn from
  * (seed, param number, element), the same on every host and shard. */
-float hps_param_init(const struct hps_graph *g, uint32_t param, uint64_t element, uint64_t seed);
-/* The same by flat offset, for a run of n floats from `first`. */
 void hps_param_init_range(const struct hps_graph *g, uint64_t first, uint64_t n, uint64_t seed,
 			  float *out);
 

@@ -24,15 +24,6 @@ static float draw_param(uint64_t tagged_seed, uint32_t param, uint64_t element, 
 	return limit * hps_unit_float(hps_hash3(tagged_seed, param, element));
 }
 
-float hps_param_init(const struct hps_graph *g, uint32_t param, uint64_t element, uint64_t seed)
-{
-	const struct hps_param *p = &g->param[param];
-
-	if (p->suffix[0] == 'b')
-		return 0;
-	return draw_param(tagged(seed, DRAW_PARAM), param, element, param_limit(p));
-}
-
 /* The parameter that float `at` of the flat vector belongs to. */
 static uint32_t find_param(const struct hps_graph *g, uint64_t at)
 {

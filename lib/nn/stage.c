@@ -180,11 +180,6 @@ uint64_t hps_stage_n_floats(const struct hps_stage *s)
 	return s->g->layer_offset[s->last + 1] - s->g->layer_offset[s->first];
 }
 
-bool hps_stage_has_loss(const struct hps_stage *s)
-{
-	return s->loss.code != NULL;
-}
-
 uint32_t hps_stage_n_lookups(const struct hps_stage *s)
 {
 	return s->n_lookups;

@@ -46,8 +46,7 @@ enum hps_status hps_stage_new(const struct hps_graph *g, uint32_t first, uint32_
 			      struct hps_stage **out, struct hps_err *err);
 void hps_stage_free(struct hps_stage *s);
 uint64_t hps_stage_param_offset(const struct hps_stage *s);
-uint64_t hps_stage_n_floats(const struct hps_stage *s); /* may be 0 */
-bool hps_stage_has_loss(const struct hps_stage *s);
+uint64_t hps_stage_n_floats(const struct hps_stage *s);	 /* may be 0 */
 uint32_t hps_stage_n_lookups(const struct hps_stage *s); /* embedding and negatives layers */
 
 enum hps_status hps_pass_new(struct hps_stage *s, struct hps_pass **out, struct hps_err *err);

@@ -73,8 +73,4 @@ struct hps_ps_event { /* what the message just handled completed */
 enum hps_status hps_ps_message(struct hps_ps_client *c, struct hps_msg *m, struct hps_ps_event *ev,
 			       struct hps_err *err);
 
-/* The first shard that the oldest request still waits for, UINT32_MAX when none is out: for
- * messages about who is late. */
-uint32_t hps_ps_waits_for(const struct hps_ps_client *c);
-
 #endif

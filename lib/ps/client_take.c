@@ -142,22 +142,3 @@ enum hps_status hps_ps_message(struct hps_ps_client *c, struct hps_msg *m, struc
 	hps_msg_release(m);
 	return st;
 }
-
-static uint32_t first_open(const struct wait *w, uint32_t n_shards)
-{
-	for (uint32_t j = 0; w->n_open && j < n_shards; j++)
-		if (w->open[j])
-			return j;
-	return UINT32_MAX;
-}
-
-uint32_t hps_ps_waits_for(const struct hps_ps_client *c)
-{
-	uint32_t s = UINT32_MAX;
-
-	for (const struct pull *p = c->pull; p && s == UINT32_MAX; p = p->next)
-		s = first_open(&p->wait, c->n_shards);
-	if (s == UINT32_MAX)
-		s = first_open(&c->dense, c->n_shards);
-	return s == UINT32_MAX ? first_open(&c->flush, c->n_shards) : s;
-}

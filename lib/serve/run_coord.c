@@ -59,6 +59,7 @@ enum hps_status hps_process_coordinate(struct process *p, struct hps_err *err)
 				    .timeout_s = p->o->keep ? 0 : p->o->timeout_s,
 				    .dead_after_s = p->o->dead_after_s,
 				    .first_step = p->first_step,
+				    .state = p->o->state,
 				    .loaded = p->loaded };
 	struct hps_coord_stats stats;
 	enum hps_status st = hps_coord_new(&o, hps_now_s(), &p->coord, err), told;

@@ -23,6 +23,22 @@ static void sync_folder(const char *path)
 	close(fd);
 }
 
+/* Whoever has the lock has written its number into it (hps_state_open). */
+static enum hps_status taken(int lock_fd, struct hps_err *err)
+{
+	char text[24] = "";
+	ssize_t n = pread(lock_fd, text, sizeof(text) - 1, 0);
+	long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+
+	if (pid > 0)
+		hps_err_set(err, HPS_IO, "another hps-serve, process %ld, has this state directory",
+			    pid);
+	else
+		hps_err_set(err, HPS_IO, "another hps-serve has this state directory");
+	hps_err_hint(err, "wait until it has ended, end it, or give another --state");
+	return HPS_IO;
+}
+
 enum hps_status hps_state_open(struct hps_state_dir *d, const char *root, const char *host,
 			       struct hps_err *err)
 {
@@ -45,13 +61,13 @@ enum hps_status hps_state_open(struct hps_state_dir *d, const char *root, const 
 	if (d->lock_fd < 0) {
 		st = hps_state_failed("cannot open", lock, err);
 	} else if (flock(d->lock_fd, LOCK_EX | LOCK_NB)) {
-		st = errno == EWOULDBLOCK
-			     ? hps_err_set(err, HPS_IO,
-					   "another hps-serve has this state directory")
-			     : hps_err_errno(err, HPS_IO, "cannot lock");
+		st = errno == EWOULDBLOCK ? taken(d->lock_fd, err)
+					  : hps_err_errno(err, HPS_IO, "cannot lock");
 		hps_err_at(err, "%s", d->dir);
 	} else {
 		st = HPS_OK;
+		if (ftruncate(d->lock_fd, 0) == 0)
+			dprintf(d->lock_fd, "%ld\n", (long)getpid());
 	}
 out:
 	free(lock);
@@ -135,10 +151,12 @@ static enum hps_status newest_in_host(void *ctx, const char *dir, const char *na
 				      struct hps_err *err)
 {
 	uint64_t *newest = ctx, n;
+	bool is;
+	enum hps_status st = hps_state_is_save(dir, name, &is, &n, err);
 
-	if (hps_state_numbered(name, "save-", "", &n) && n > *newest)
+	if (st == HPS_OK && is && n > *newest)
 		*newest = n;
-	return HPS_OK;
+	return st;
 }
 
 static enum hps_status newest_in_root(void *ctx, const char *dir, const char *name,

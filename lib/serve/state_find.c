@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "serve/state.h"
 #include "serve/state_file_int.h"
@@ -16,7 +17,9 @@ struct found_file {
 struct finding {
 	struct found_file *file;
 	size_t n_files;
-	uint64_t n; /* of the folder at hand */
+	uint64_t n;	 /* of the folder at hand */
+	uint64_t newest; /* of all folders */
+	bool any;	 /* folder */
 };
 
 static enum hps_status found(void *ctx, const char *dir, const char *name, struct hps_err *err)
@@ -56,9 +59,13 @@ static enum hps_status find_in_host(void *ctx, const char *dir, const char *name
 	struct finding *f = ctx;
 	enum hps_status st;
 	char *save;
+	bool is;
 
-	if (!hps_state_numbered(name, "save-", "", &f->n))
-		return HPS_OK;
+	st = hps_state_is_save(dir, name, &is, &f->n, err);
+	if (st != HPS_OK || !is)
+		return st;
+	f->any = true;
+	f->newest = f->n > f->newest ? f->n : f->newest;
 	save = hps_state_path(err, "%s/%s", dir, name);
 	st = save ? hps_state_each_entry(save, found, f, err) : HPS_MEMORY;
 	free(save);
@@ -137,6 +144,10 @@ enum hps_status hps_state_find(const char *root, struct hps_state *s, bool *ther
 		st = take_save(&f, i, s, &have, err);
 		newest = i ? newest : have;
 		*there = st == HPS_OK && have == f.file[i].head.n_shards;
+		if (*there && f.file[i].n < f.newest)
+			hps_warn("%s: save-%llu is not whole: save-%llu, an older one, is used",
+				 root, (unsigned long long)f.newest,
+				 (unsigned long long)f.file[i].n);
 		if (!*there)
 			hps_state_release(s);
 	}
@@ -147,6 +158,12 @@ enum hps_status hps_state_find(const char *root, struct hps_state *s, bool *ther
 		hps_err_at(err, "%s", root);
 		hps_err_hint(err, "each hps-serve saves its own shards under its host's name: copy "
 				  "the others' folders here");
+	}
+	if (st == HPS_OK && f.any && !f.n_files) {
+		st = hps_err_set(err, HPS_BAD_INPUT, "no save is complete: save-%llu is empty",
+				 (unsigned long long)f.newest);
+		hps_err_at(err, "%s", root);
+		hps_err_hint(err, "take it away to begin anew");
 	}
 	for (size_t i = 0; i < f.n_files; i++)
 		free(f.file[i].path);

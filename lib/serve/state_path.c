@@ -41,6 +41,23 @@ bool hps_state_numbered(const char *name, const char *prefix, const char *suffix
 	return !errno && !strcmp(end, suffix);
 }
 
+enum hps_status hps_state_is_save(const char *dir, const char *name, bool *is, uint64_t *n,
+				  struct hps_err *err)
+{
+	static const char prefix[] = "save-";
+	size_t len = sizeof(prefix) - 1;
+
+	*is = !strncmp(name, prefix, len) && name[len] &&
+	      strspn(name + len, "0123456789") == strlen(name + len);
+	if (!*is || (hps_state_numbered(name, prefix, "", n) && *n <= HPS_STATE_SAVE_MAX))
+		return HPS_OK;
+	hps_err_set(err, HPS_BAD_INPUT,
+		    "the number of this save is too large: none could follow it");
+	hps_err_at(err, "%s/%s", dir, name);
+	hps_err_hint(err, "hps-serve numbers saves from 1: rename it, or take it away");
+	return HPS_BAD_INPUT;
+}
+
 enum hps_status hps_state_each_entry(const char *dir, state_entry_fn fn, void *ctx,
 				     struct hps_err *err)
 {

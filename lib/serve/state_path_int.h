@@ -14,6 +14,11 @@ enum hps_status hps_state_failed(const char *what, const char *path, struct hps_
 /* N of a name "PREFIX" N "SUFFIX"; false for any other. */
 bool hps_state_numbered(const char *name, const char *prefix, const char *suffix, uint64_t *n);
 
+/* Is it "save-N"? HPS_BAD_INPUT: it is, and N is beyond HPS_STATE_SAVE_MAX. */
+#define HPS_STATE_SAVE_MAX 999999999999999999u
+enum hps_status hps_state_is_save(const char *dir, const char *name, bool *is, uint64_t *n,
+				  struct hps_err *err);
+
 /* Call fn for every entry but dot files; stops at the first failure. A folder that is not there
  * has none. */
 typedef enum hps_status (*state_entry_fn)(void *ctx, const char *dir, const char *name,

@@ -426,11 +426,6 @@ const char *hps_table_name(const struct hps_table *t)
 	return t->name;
 }
 
-uint32_t hps_table_dim(const struct hps_table *t)
-{
-	return t->dim;
-}
-
 size_t hps_table_row_floats(const struct hps_table *t)
 {
 	return t->floats;

@@ -55,7 +55,6 @@ struct hps_table_stats {
 };
 void hps_table_stats(const struct hps_table *t, struct hps_table_stats *s);
 const char *hps_table_name(const struct hps_table *t); /* lives as long as the table */
-uint32_t hps_table_dim(const struct hps_table *t);
 
 /* Visit rows in slot order, which is the same for the same set of keys put in the same order;
  * row: dim + state floats, then freq and last use. Stops at the first status but HPS_OK. */

@@ -72,6 +72,11 @@ bool hps_agent_over(const struct hps_agent *a)
 	return a->over;
 }
 
+bool hps_agent_done(const struct hps_agent *a)
+{
+	return a->done;
+}
+
 static bool is_first(const struct hps_agent *a, uint32_t i)
 {
 	const struct hps_deployment *d = &a->job->deployment;
@@ -200,14 +205,15 @@ static enum hps_status take_scores(struct hps_agent *a, struct hps_notice *n,
 static enum hps_status take_done(struct hps_agent *a, const struct hps_doc *body, double now_s,
 				 struct hps_outbox *out, struct hps_err *err)
 {
-	enum hps_status st = HPS_OK;
+	enum hps_status st = hps_member_say(a->member, HPS_CTL_BYE, NULL, out, err);
 
-	if (a->prints)
+	/* first the goodbye: whether it can be printed is this process' own affair */
+	a->over = a->done = true;
+	if (st == HPS_OK && a->prints)
 		st = events_epoch_over(a, now_s, err);
 	if (st == HPS_OK && a->prints)
 		st = events_copy(a, "done", body, err);
-	a->over = true;
-	return st == HPS_OK ? hps_member_say(a->member, HPS_CTL_BYE, NULL, out, err) : st;
+	return st;
 }
 
 static enum hps_status act(struct hps_agent *a, struct hps_notice *n, double now_s,
@@ -275,12 +281,6 @@ enum hps_status hps_agent_message(struct hps_agent *a, struct hps_msg *m, double
 	st = act(a, &n, now_s, out, err);
 	hps_notice_release(&n);
 	return st;
-}
-
-enum hps_status hps_agent_tick(struct hps_agent *a, double now_s, struct hps_outbox *out,
-			       struct hps_err *err)
-{
-	return hps_member_tick(a->member, now_s, out, err);
 }
 
 /* --- from the replicas --- */
@@ -450,15 +450,23 @@ enum hps_status hps_agent_data_end(struct hps_agent *a, uint32_t epoch, uint64_t
 
 /* --- endings --- */
 
+enum { GOODBYE_S = 1 };
+
 enum hps_status hps_agent_interrupt(struct hps_agent *a, struct hps_outbox *out,
 				    struct hps_err *err)
+{
+	/* also before its welcome: the coordinator may have let it in by now, and would miss it */
+	a->leaving = true;
+	return hps_member_say(a->member, HPS_CTL_INTERRUPT, NULL, out, err);
+}
+
+/* A signal came and there is no coordinator that could end the job. */
+static enum hps_status leave_alone(struct hps_agent *a, struct hps_err *err)
 {
 	struct hps_doc *d;
 	enum hps_status st;
 
-	if (hps_member_in(a->member))
-		return hps_member_say(a->member, HPS_CTL_INTERRUPT, NULL, out, err);
-	a->over = true; /* nobody knows it yet, nothing has begun */
+	a->over = true; /* nothing has begun */
 	if (!a->prints)
 		return HPS_OK;
 	d = hps_doc_object();
@@ -470,6 +478,16 @@ enum hps_status hps_agent_interrupt(struct hps_agent *a, struct hps_outbox *out,
 	st = events_copy(a, "done", d, err);
 	hps_doc_free(d);
 	return st;
+}
+
+enum hps_status hps_agent_tick(struct hps_agent *a, double now_s, struct hps_outbox *out,
+			       struct hps_err *err)
+{
+	if (!a->leaving || hps_member_in(a->member))
+		return hps_member_tick(a->member, now_s, out, err);
+	if (!a->leave_s)
+		a->leave_s = now_s + GOODBYE_S;
+	return now_s < a->leave_s ? HPS_OK : leave_alone(a, err);
 }
 
 enum hps_status hps_agent_error(struct hps_agent *a, const struct hps_err *what,

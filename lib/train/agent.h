@@ -79,7 +79,8 @@ enum hps_status hps_agent_flush(struct hps_agent *a, struct hps_outbox *out, str
 /* asp: the epoch's data have `rows` rows. */
 enum hps_status hps_agent_data_end(struct hps_agent *a, uint32_t epoch, uint64_t rows,
 				   struct hps_outbox *out, struct hps_err *err);
-/* A signal came: the job is to stop after the current step. */
+/* A signal came: the job is to stop after the current step. Before it is let in, and where nobody
+ * answers, it is over a second later. */
 enum hps_status hps_agent_interrupt(struct hps_agent *a, struct hps_outbox *out,
 				    struct hps_err *err);
 /* Something went wrong here: tell the coordinator. */
@@ -87,5 +88,7 @@ enum hps_status hps_agent_error(struct hps_agent *a, const struct hps_err *what,
 				struct hps_outbox *out, struct hps_err *err);
 /* The job is over, for good or ill, and the coordinator knows that this process leaves. */
 bool hps_agent_over(const struct hps_agent *a);
+/* The job was done; what failed since is this process' own affair. The outbox holds its goodbye. */
+bool hps_agent_done(const struct hps_agent *a);
 
 #endif

@@ -42,6 +42,9 @@ struct hps_agent {
 	uint64_t samples, marked_samples; /* all; at the last step event */
 	double marked_s;
 	bool over;
+	bool done; /* the job was done before it was over here */
+	bool leaving;
+	double leave_s; /* a signal came before the coordinator's welcome: goes then without it */
 };
 
 /* events.c: the printing process' */

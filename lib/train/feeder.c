@@ -12,6 +12,9 @@
 struct source {
 	struct hps_reader *reader;
 	uint64_t skipped; /* of epochs before */
+	const char *path; /* of the first operand, NULL: standard input */
+	uint64_t first_row, end_row;
+	bool may_be_empty;
 };
 
 struct range {
@@ -195,9 +198,22 @@ static bool wait_for_room(struct hps_feeder *f, const struct range *r)
 	return go;
 }
 
-static enum hps_status feed_phase(struct hps_feeder *f, struct hps_reader *reader,
-				  struct hps_err *err)
+/* A model that has seen nothing must not be taken for a trained one. */
+static enum hps_status no_rows(const struct hps_feeder *f, const struct source *s,
+			       struct hps_err *err)
 {
+	hps_err_set(err, HPS_BAD_INPUT, "no rows are left to %s",
+		    is_eval(f) ? "evaluate" : "train on");
+	if (s->first_row || s->end_row)
+		hps_err_hint(err, "rows from %llu on are asked for: the data have not as many",
+			     (unsigned long long)s->first_row);
+	hps_err_at(err, "%s", s->path ? s->path : "standard input");
+	return HPS_BAD_INPUT;
+}
+
+static enum hps_status feed_phase(struct hps_feeder *f, struct source *s, struct hps_err *err)
+{
+	struct hps_reader *reader = s->reader;
 	bool told = false;
 
 	for (;;) {
@@ -212,6 +228,10 @@ static enum hps_status feed_phase(struct hps_feeder *f, struct hps_reader *reade
 		r = take_range(f);
 		fed.want = r.want;
 		fed.data_end = hps_reader_rows(reader);
+		if (fed.data_end == 0 && !s->may_be_empty) {
+			hps_reader_give_back(reader, fed.batch);
+			return no_rows(f, s, err);
+		}
 		if (fed.data_end != UINT64_MAX && !told) {
 			told = true;
 			f->o.data_end(f->o.ctx, f->phase.epoch, fed.data_end);
@@ -247,7 +267,7 @@ static enum hps_status run_phase(struct hps_feeder *f, struct hps_err *err)
 	if (st != HPS_OK)
 		return st;
 	if (!stops(f)) /* told so before the reader had begun: it was not stopped */
-		st = feed_phase(f, s->reader, err);
+		st = feed_phase(f, s, err);
 	/* wants must say no before the reader can stop */
 	pthread_mutex_lock(&f->lock);
 	f->stop = true;
@@ -406,7 +426,13 @@ uint64_t hps_feeder_skipped(struct hps_feeder *f, bool test)
 static enum hps_status open_data(struct source *s, const struct hps_reader_opts *o,
 				 struct hps_err *err)
 {
-	return o ? hps_reader_new(o, &s->reader, err) : HPS_OK;
+	if (!o)
+		return HPS_OK;
+	s->path = o->n_paths ? o->path[0] : NULL;
+	s->first_row = o->first_row;
+	s->end_row = o->end_row;
+	s->may_be_empty = o->unlabelled; /* no rows have no scores */
+	return hps_reader_new(o, &s->reader, err);
 }
 
 enum hps_status hps_feeder_new(const struct hps_feeder_opts *o, struct hps_feeder **out,

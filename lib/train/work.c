@@ -439,6 +439,7 @@ enum hps_status hps_work_run(const struct hps_work_opts *o, struct hps_err *err)
 {
 	struct process p = { .o = o, .job = o->job };
 	enum hps_status st = find_replicas(&p, err);
+	int linger_ms;
 	bool told;
 
 	/* one process is another incarnation than the one before it, on any host */
@@ -458,9 +459,16 @@ enum hps_status hps_work_run(const struct hps_work_opts *o, struct hps_err *err)
 		st = run(&p, err);
 	/* a coordinator that aborted the job may be gone: nothing is left to be told */
 	told = p.agent && hps_agent_over(p.agent) && st != HPS_OK;
+	linger_ms = told ? 0 : LINGER_MS;
+	if (told && hps_agent_done(p.agent)) {
+		struct hps_err ignored;
+
+		hps_net_send_all(p.net, &p.out, &ignored); /* the goodbye */
+		linger_ms = LINGER_MS;
+	}
 	if (st != HPS_OK && p.agent && err && !told)
 		say_why(&p, err);
-	unmake(&p, told ? 0 : LINGER_MS);
+	unmake(&p, linger_ms);
 	return st;
 }
 

@@ -106,3 +106,23 @@ for_each() {
 	}
 	for_each one
 }
+
+@test "closed standard files are not taken by others" {
+	cd "$BATS_TEST_TMPDIR"
+	hps-data gen -n 5 -o rows.tsv <&- 2>&-
+	[ "$(wc -l <rows.tsv)" = 5 ]
+	for command in "$HPS_BIN"/hps-*; do
+		rc=0
+		"$command" --version >&- 2>err || rc=$?
+		[ $rc = 4 ]
+		grep -q "standard output" err
+	done
+	# messages of a server without a standard error must not land in what it opens
+	"${HPS_TESTS:-$HPS_BIN/../tests}/cluster/make_job" \
+		"$HPS_ROOT/testdata/models/narrow/ctrdnn.json" "$BATS_TEST_TMPDIR/s" 1 1 1 24 bsp ps one >job.json
+	rc=0
+	hps-serve --timeout 0.2 --state state job.json <&- >&- 2>&- || rc=$?
+	[ $rc = 5 ]
+	grep -Eqx '[0-9]+' state/here/lock
+	[ "$(wc -l <state/here/lock)" = 1 ]
+}

@@ -189,6 +189,39 @@ for f in sorted(glob.glob("out/*.npy")):
 	output_has "elsewhere: holds no save"
 }
 
+@test "saves that are passed over are told, numbers out of range refused" {
+	trained 1
+	mkdir state/here/save-7
+	run hps-serve --state state --export out
+	status_is 0
+	output_has "state: save-7 is not whole: save-1, an older one, is used"
+	mv state/here/save-1 kept
+	run hps-serve --state state --export out
+	status_is 3
+	output_has "state: no save is complete: save-7 is empty"
+	rmdir state/here/save-7
+	for n in 18446744073709551615 99999999999999999999999; do
+		mv kept "state/here/save-$n"
+		run hps-serve --state state --export out
+		status_is 3
+		output_has "state/here/save-$n: the number of this save is too large"
+		mv "state/here/save-$n" kept
+	done
+}
+
+@test "a state directory in use names its holder, and the way out" {
+	job 1 1 1 24 bsp ps
+	start serve hps-serve --state state job.json
+	timeout 20 sh -c 'until grep -q "no save yet" serve.err; do :; done'
+	job 1 1 1 24 bsp ps one "$HPS_ROOT/testdata/models/narrow/2emb.json"
+	run hps-serve --state state job.json
+	status_is 4
+	output_has "state/here: another hps-serve, process $(child serve), has this state directory"
+	output_has "hint: wait until it has ended, end it, or give another --state"
+	kill -TERM "$(child serve)"
+	ends serve 0
+}
+
 @test "what cannot be written is told" {
 	trained 1
 	run bash -c 'hps-serve --state state --export out >/dev/full'

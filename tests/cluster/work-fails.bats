@@ -125,6 +125,53 @@ long_job() {
 	done
 }
 
+@test "a signal to who waits for others ends the servers too, in order" {
+	job 1,1 1 1 24 bsp ps spread
+	start serve hps-serve --host here --dead-after 20 job.json
+	start work hps-work --host h1 job.json train.tsv
+	waiting=$(child work)
+	# it has joined once the server has its connection; before, the same must hold
+	kill -TERM "$waiting"
+	ends work 0
+	[ "$(event done work.out .interrupted)" = true ]
+	kill -TERM "$(child serve)" 2>/dev/null || true
+	ends serve 0
+	# alone, nobody is waited for
+	start work hps-work --host h1 job.json train.tsv
+	kill -TERM "$(child work)"
+	ends work 0
+}
+
+@test "a full disk under the events is this process' failure; the servers go on, or end at once" {
+	[ -c /dev/full ] || skip "no /dev/full"
+	job 1 1 1 24 bsp ps
+	start serve hps-serve --keep --dead-after 20 job.json
+	rc=0
+	hps-work --log-every 1000000 job.json train.tsv >/dev/full 2>full.err || rc=$?
+	[ $rc = 4 ]
+	grep -q "standard output" full.err
+	ends serve 4
+	says serve "work@here"
+}
+
+@test "no rows are left: nothing is trained and nothing saved" {
+	job 1,1 1 2 24 bsp ps
+	for rows in 600: 100000:100010; do
+		start serve hps-serve --state state job.json
+		start work hps-work --rows $rows job.json train.tsv
+		ends work 3
+		says work "train.tsv: no rows are left to train on"
+		ends serve 3
+		[ ! -e state/here/save-1 ]
+	done
+	start serve hps-serve --state state job.json
+	start work hps-work --skip-bad 100 job.json <(yes nonsense | head -n 50)
+	ends work 3
+	ends serve 3
+	says serve "no rows to train on"
+	[ ! -e state/here/save-1 ]
+}
+
 @test "a malformed line ends the job everywhere, named" {
 	sed -i '417s/\t/\tnine/' train.tsv
 	job 2,1 1 2 24 bsp ps spread

@@ -111,7 +111,7 @@ setup() {
 	start serve hps-serve job.json
 	run hps-work --predict job.json test.tsv
 	status_is 3
-	output_has "the servers hold no trained model"
+	output_has "serve@here: the servers hold no trained model: hps-serve was started without --state"
 	kill -TERM "$(child serve)"
 	ends serve 0
 }

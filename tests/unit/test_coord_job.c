@@ -286,7 +286,7 @@ static void test_eval_needs_a_loaded_model(void **state)
 	(void)state;
 	setup(&s, HPS_BSP, false);
 	say(&s, A, HPS_CTL_JOIN, join);
-	assert_told_error(&s, A, HPS_CTL_REFUSED, HPS_BAD_INPUT, "work@a", "no trained model");
+	assert_told_error(&s, A, HPS_CTL_REFUSED, HPS_BAD_INPUT, "serve@here", "no trained model");
 	teardown(&s);
 	setup(&s, HPS_BSP, true);
 	say(&s, A, HPS_CTL_JOIN, join);

@@ -788,7 +788,7 @@ static void a_port_in_use_is_named(void **state)
 	t.o.state = state_dir;
 	server_start(&t, "state");
 	assert_int_equal(server_end(&t), HPS_IO);
-	assert_said(&t, "another hps-serve has this state directory");
+	assert_said(&t, "has this state directory");
 	must_run(&w, &c, 95);
 	assert_int_equal(server_end(&s), 0);
 	ps_case_release(&c);

@@ -288,10 +288,14 @@ static void the_directory_is_locked(void **state)
 {
 	struct hps_state_dir d, e;
 	struct hps_err err = { 0 };
+	char who[80];
 
 	assert_int_equal(hps_state_open(&d, root, "here", NULL), HPS_OK);
 	assert_int_equal(hps_state_open(&e, root, "here", &err), HPS_IO);
-	assert_non_null(strstr(err.msg, "another hps-serve"));
+	snprintf(who, sizeof(who), "another hps-serve, process %ld, has this state directory",
+		 (long)getpid());
+	assert_string_equal(err.msg, who);
+	assert_non_null(strstr(err.hint, "another --state"));
 	assert_int_equal(hps_state_open(&e, root, "there", NULL), HPS_OK);
 	hps_state_close(&e);
 	hps_state_close(&d);
