@@ -241,6 +241,39 @@ static void take_rate(struct hps_cost_result *r, double v, enum hps_binding bind
 		r->at = at;
 }
 
+static void check_shards(const struct hps_cost *c, const struct hps_schedule *s,
+			 struct hps_cost_result *r)
+{
+	if (!r->fits || (s->shards >= c->ps.min && s->shards <= c->ps.max))
+		return;
+	r->fits = false;
+	if (s->shards > c->ps.max)
+		snprintf(r->why, sizeof(r->why),
+			 "%u parameter server shards are needed, %u PS cores are there", s->shards,
+			 c->ps.max);
+	else
+		snprintf(r->why, sizeof(r->why), "%u shards, %u are needed", s->shards, c->ps.min);
+}
+
+/* How busy servers, cores and stages are in the cycle that was found. */
+static void take_uses(const struct hps_cost *c, const struct hps_schedule *s,
+		      const struct account *acc, double ps_cpu, double ps_link,
+		      struct hps_cost_result *r, struct hps_stage_cost *stage)
+{
+	r->ps.cpu_s = ps_cpu;
+	r->ps.link_s = ps_link;
+	r->ps.cpu_use = r->cycle_s > 0 ? ps_cpu / r->cycle_s : 0;
+	r->ps.link_use = r->cycle_s > 0 ? ps_link / r->cycle_s : 0;
+	r->ps.sparse_bytes = s->shards ? 2 * c->sparse[c->n_layers] : 0;
+	r->ps.dense_bytes = acc->step_dense;
+	r->cores_use = r->cycle_s > 0 ? r->cores_s / r->cycle_s : 0;
+	for (uint32_t i = 0; stage && i < s->n_stages; i++) {
+		stage[i].slack_s = r->cycle_s - stage[i].et_s;
+		stage[i].compute_use = r->cycle_s > 0 ? stage[i].ct_s / r->cycle_s : 0;
+		stage[i].link_use = r->cycle_s > 0 ? stage[i].dt_s / r->cycle_s : 0;
+	}
+}
+
 void hps_cost_eval(const struct hps_cost *c, const struct hps_schedule *s,
 		   const struct hps_placement *place, struct hps_cost_result *r,
 		   struct hps_stage_cost *stage)
@@ -288,16 +321,7 @@ void hps_cost_eval(const struct hps_cost *c, const struct hps_schedule *s,
 		r->cores_s = (acc.cores_s + c->input + ps_cpu * s->shards) / c->cores;
 	}
 	take_rate(r, r->cores_s, HPS_BINDS_CORES, busiest);
-	if (r->fits && (s->shards < c->ps.min || s->shards > c->ps.max)) {
-		r->fits = false;
-		if (s->shards > c->ps.max)
-			snprintf(r->why, sizeof(r->why),
-				 "%u parameter server shards are needed, %u PS cores are there",
-				 s->shards, c->ps.max);
-		else
-			snprintf(r->why, sizeof(r->why), "%u shards, %u are needed", s->shards,
-				 c->ps.min);
-	}
+	check_shards(c, s, r);
 	r->ps.price = c->ps.price * s->shards;
 	r->price += r->ps.price;
 	r->cycle_s = r->rate_s;
@@ -311,16 +335,5 @@ void hps_cost_eval(const struct hps_cost *c, const struct hps_schedule *s,
 	}
 	r->throughput = r->cycle_s > 0 ? 1 / r->cycle_s : INFINITY;
 	r->cost = r->price / 3600 * r->cycle_s;
-	r->ps.cpu_s = ps_cpu;
-	r->ps.link_s = ps_link;
-	r->ps.cpu_use = r->cycle_s > 0 ? ps_cpu / r->cycle_s : 0;
-	r->ps.link_use = r->cycle_s > 0 ? ps_link / r->cycle_s : 0;
-	r->ps.sparse_bytes = s->shards ? 2 * c->sparse[c->n_layers] : 0;
-	r->ps.dense_bytes = acc.step_dense;
-	r->cores_use = r->cycle_s > 0 ? r->cores_s / r->cycle_s : 0;
-	for (uint32_t i = 0; stage && i < s->n_stages; i++) {
-		stage[i].slack_s = r->cycle_s - stage[i].et_s;
-		stage[i].compute_use = r->cycle_s > 0 ? stage[i].ct_s / r->cycle_s : 0;
-		stage[i].link_use = r->cycle_s > 0 ? stage[i].dt_s / r->cycle_s : 0;
-	}
+	take_uses(c, s, &acc, ps_cpu, ps_link, r, stage);
 }

@@ -2,6 +2,7 @@
 #ifndef HPS_PLAN_SETUP_H
 #define HPS_PLAN_SETUP_H
 
+#include "base/opt.h"
 #include "job/job.h"
 #include "plan/deploy.h"
 #include "plan/plan.h"
@@ -18,6 +19,18 @@ struct hps_plan_words {
 	int64_t batch, micro_batches, shards, seed;
 	bool merge;
 };
+
+/* Rows of a command's option table for the words that planning and provisioning share. */
+/* clang-format off */
+#define HPS_PLAN_WORD_OPTS(w) \
+	{ 0, "batch", HPS_OPT_INT, &(w)->batch, "N", "rows a step", 1, HPS_MAX_BATCH }, \
+	{ 0, "micro-batches", HPS_OPT_INT, &(w)->micro_batches, "N", \
+	  "micro-batches a step and first-stage replica", 1, HPS_MAX_MICRO_BATCHES }, \
+	{ 0, "shards", HPS_OPT_INT, &(w)->shards, "N", \
+	  "exactly so many parameter server shards", 1, HPS_MAX_SHARDS }, \
+	{ 0, "dense-sync", HPS_OPT_STR, &(w)->dense_sync, "HOW", \
+	  "dense parameters: auto (default), ps or ring" }
+/* clang-format on */
 
 /* Prepare cost (hps_cost_release) and problem from job's profile and cluster. What was not said
  * comes from the plan where use_plan (objective, form, evaluator, floor), then the model's train
