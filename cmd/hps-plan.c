@@ -2,12 +2,15 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/out.h"
 #include "base/progress.h"
 #include "base/sig.h"
 #include "doc/doc.h"
+#include "draw/draw.h"
 #include "plan/compare.h"
 #include "plan/pareto.h"
 #include "plan/setup.h"
@@ -20,6 +23,7 @@ struct plan_options {
 	const char *method;
 	bool explain;
 	const char *compare, *what_if;
+	const char *plot, *dot; /* files; "-" takes the document's place */
 	int64_t pareto;
 };
 
@@ -60,6 +64,82 @@ static void news(void *arg, const struct hps_plan_news *n)
 		run->told = n->objective;
 		hps_verbose("%s after %llu evaluations", text, (unsigned long long)n->evaluations);
 	}
+}
+
+/* --- pictures --- */
+
+static bool is_stdout(const char *path)
+{
+	return path && !strcmp(path, "-");
+}
+
+static enum hps_status write_picture(const char *path, const struct hps_buf *b, struct hps_err *err)
+{
+	return is_stdout(path) ? hps_out_write(b->data, b->len, err)
+			       : hps_file_write(path, b->data, b->len, 0666, err);
+}
+
+/* The frontier for --plot where --pareto has made none: by exact, which needs few evaluations. */
+enum { PLOT_POINTS = 24, PLOT_EVALUATIONS = 400 };
+
+static enum hps_status plot_frontier(const struct run *run, struct hps_frontier *f,
+				     struct hps_err *err)
+{
+	struct hps_problem p = run->problem;
+	struct hps_err why = { 0 };
+	const char *arg;
+	const struct hps_method *exact = hps_method_find("exact", &arg, err);
+	enum hps_status rc;
+
+	memset(f, 0, sizeof(*f));
+	if (!exact)
+		return HPS_USAGE;
+	p.floor = 0;
+	p.max_evaluations = PLOT_EVALUATIONS;
+	hps_progress_start("frontier", 0);
+	rc = hps_frontier_find(&p, exact, arg, PLOT_POINTS, f, &why);
+	hps_progress_end();
+	if (rc == HPS_NO || !rc)
+		return HPS_OK;
+	if (err)
+		*err = why;
+	return rc;
+}
+
+/* f: what --pareto has found; NULL: none. */
+static enum hps_status draw(const struct run *run, const struct hps_solution *s,
+			    const struct hps_frontier *f, struct hps_err *err)
+{
+	const struct hps_job *job = &run->job;
+	const char *title = job->has_model ? job->model.name : NULL;
+	struct hps_picture x = { &run->problem, s, title, run->opt->method, f, run->opt->method };
+	struct hps_frontier mine = { 0 };
+	struct hps_buf svg = HPS_BUF_INIT, dot = HPS_BUF_INIT;
+	enum hps_status rc = HPS_OK;
+
+	if (run->opt->plot && !f) {
+		rc = plot_frontier(run, &mine, err);
+		x.frontier = &mine;
+		x.frontier_method = "exact";
+	}
+	if (!rc && run->opt->plot)
+		rc = hps_draw_svg(&x, &svg, err);
+	if (!rc && run->opt->plot)
+		rc = write_picture(run->opt->plot, &svg, err);
+	if (!rc && run->opt->dot)
+		rc = hps_draw_dot(&x, job->has_model ? &job->model : NULL, &dot, err);
+	if (!rc && run->opt->dot)
+		rc = write_picture(run->opt->dot, &dot, err);
+	hps_frontier_release(&mine);
+	hps_buf_release(&svg);
+	hps_buf_release(&dot);
+	return rc;
+}
+
+/* Does a picture take the place of the result on standard output? */
+static bool picture_on_stdout(const struct run *run)
+{
+	return is_stdout(run->opt->plot) || is_stdout(run->opt->dot);
 }
 
 /* --- reports instead of the document with its plan --- */
@@ -116,9 +196,11 @@ static enum hps_status pareto(struct run *run, struct hps_err *err)
 	hps_progress_end();
 	if (!rc && f.interrupted)
 		hps_warn("interrupted: the frontier ends early");
+	if (!rc)
+		rc = draw(run, &f.point[0], &f, err);
 	if (!rc && text)
 		rc = hps_frontier_text(p, &f, &b, err);
-	if (!rc)
+	if (!rc && !picture_on_stdout(run))
 		rc = write_report(run->form,
 				  text ? NULL : hps_frontier_doc(p, &f, run->opt->method), &b, err);
 	hps_frontier_release(&f);
@@ -193,8 +275,10 @@ static enum hps_status plan(struct run *run, const struct hps_before *before, st
 	if (!rc && run->opt->what_if)
 		rc = tell_what_if(run, before, &s, err);
 	if (!rc)
+		rc = draw(run, &s, NULL, err);
+	if (!rc)
 		rc = write_text(run, &s, err);
-	if (!rc && run->form != HPS_FORM_TEXT)
+	if (!rc && run->form != HPS_FORM_TEXT && !picture_on_stdout(run))
 		rc = write_document(run, &s, err);
 	hps_solution_release(&s);
 	return rc;
@@ -225,6 +309,23 @@ static enum hps_status set_up(struct run *run, struct hps_before *before, struct
 	return HPS_OK;
 }
 
+static enum hps_status check_words(const struct plan_options *opt, enum hps_form form,
+				   struct hps_err *err)
+{
+	int on_stdout = is_stdout(opt->plot) + is_stdout(opt->dot) + (form != HPS_FORM_JSON);
+
+	if (opt->compare && opt->pareto)
+		return hps_err_set(err, HPS_USAGE, "--compare and --pareto are two reports");
+	if (opt->compare && (opt->plot || opt->dot))
+		return hps_err_set(err, HPS_USAGE,
+				   "--plot and --dot draw one plan, --compare makes several");
+	if (on_stdout > 1)
+		return hps_err_set(err, HPS_USAGE,
+				   "standard output takes one of --text, --msgpack, --plot - and "
+				   "--dot -");
+	return HPS_OK;
+}
+
 static enum hps_status run_all(const char *path, enum hps_form form, const struct plan_options *opt,
 			       struct hps_err *err)
 {
@@ -232,8 +333,9 @@ static enum hps_status run_all(const char *path, enum hps_form form, const struc
 	struct hps_before before = { 0 };
 	enum hps_status rc;
 
-	if (opt->compare && opt->pareto)
-		return hps_err_set(err, HPS_USAGE, "--compare and --pareto are two reports");
+	rc = check_words(opt, form, err);
+	if (rc)
+		return rc;
 	run.hooks = (struct hps_plan_hooks){ now, stop, news, &run };
 	run.method = hps_method_find(opt->method, &run.arg, err);
 	if (!run.method)
@@ -281,6 +383,10 @@ int main(int argc, char **argv)
 		  HPS_FRONTIER_MOST },
 		{ 0, "what-if", HPS_OPT_STR, &opt.what_if, "EDITS",
 		  "plan for another cluster: v100.price=1.2,network.bandwidth=1e9" },
+		{ 0, "plot", HPS_OPT_STR, &opt.plot, "FILE",
+		  "draw the plan and the frontier as SVG (-: instead of the document)" },
+		{ 0, "dot", HPS_OPT_STR, &opt.dot, "FILE",
+		  "draw the plan for Graphviz (-: instead of the document)" },
 		{ 0, "explain", HPS_OPT_FLAG, &opt.explain, NULL,
 		  "say what binds each stage (with --text, else on standard error)" },
 		{ 0 },
