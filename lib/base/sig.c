@@ -1,19 +1,27 @@
-/* Was this process asked to stop? A flag set by SIGINT and SIGTERM;
+/* Was this process asked to stop? A flag and a descriptor set by SIGINT and SIGTERM;
  * the second signal quits at once (the manner of redis). */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include "base/sig.h"
 
-/* A handler can reach nothing but statics; this one is lock-free. */
+/* A handler can reach nothing but statics; both are lock-free. */
 static atomic_int caught;
+static atomic_int event_fd = -1;
 
 static void on_signal(int signo)
 {
-	int none = 0;
+	int saved = errno, none = 0;
+	uint64_t one = 1;
 
 	if (!atomic_compare_exchange_strong(&caught, &none, signo))
 		_exit(128 + signo);
+	ssize_t n = write(atomic_load(&event_fd), &one, sizeof(one));
+	(void)n; /* the counter of a fresh eventfd cannot be full */
+	errno = saved;
 }
 
 enum hps_status hps_sig_install(struct hps_err *err)
@@ -22,6 +30,13 @@ enum hps_status hps_sig_install(struct hps_err *err)
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t stopping;
 
+	if (atomic_load(&event_fd) < 0) {
+		int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+		if (fd < 0)
+			return hps_err_errno(err, HPS_IO, "cannot make an event descriptor");
+		atomic_store(&event_fd, fd);
+	}
 	sigemptyset(&stop.sa_mask);
 	sigemptyset(&ignore.sa_mask);
 	sigemptyset(&stopping);
@@ -40,4 +55,9 @@ enum hps_status hps_sig_install(struct hps_err *err)
 int hps_sig_caught(void)
 {
 	return atomic_load_explicit(&caught, memory_order_relaxed);
+}
+
+int hps_sig_fd(void)
+{
+	return atomic_load(&event_fd);
 }

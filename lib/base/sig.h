@@ -11,4 +11,7 @@ enum hps_status hps_sig_install(struct hps_err *err);
 /* The first signal caught, or 0. Any thread; a plain load. */
 int hps_sig_caught(void);
 
+/* Readable when a signal was caught: for poll loops. -1 if not installed. */
+int hps_sig_fd(void);
+
 #endif

@@ -200,13 +200,20 @@ static void test_output(void **state)
 
 static int catch_one(void *arg)
 {
+	struct pollfd p = { .events = POLLIN };
 	struct hps_err err = { 0 };
 
-	if (hps_sig_install(&err) != HPS_OK || hps_sig_caught())
+	if (hps_sig_fd() != -1 || hps_sig_install(&err) != HPS_OK || hps_sig_caught())
 		return 90;
+	p.fd = hps_sig_fd();
+	if (poll(&p, 1, 0) != 0)
+		return 91;
 	raise(SIGTERM);
 	if (hps_sig_caught() != SIGTERM)
 		return 92;
+	/* The descriptor stays readable: every poll loop sees it. */
+	if (poll(&p, 1, 0) != 1 || poll(&p, 1, 0) != 1)
+		return 93;
 	if (*(int *)arg)
 		raise(*(int *)arg);
 	return 0;
