@@ -62,11 +62,10 @@ static void warn_memory(const struct hps_cluster *cl, const struct hps_deploy_re
 
 static enum hps_status write_text(const struct hps_problem *p, const struct hps_solution *s,
 				  const struct hps_deploy_report *r,
-				  const struct hps_deploy_options *d, double samples,
-				  struct hps_err *err)
+				  const struct hps_deploy_options *d, struct hps_err *err)
 {
 	struct hps_buf b = HPS_BUF_INIT;
-	enum hps_status rc = hps_deploy_text(p, s, r, d, samples, &b, err);
+	enum hps_status rc = hps_deploy_text(p, s, r, d, &b, err);
 
 	if (!rc)
 		rc = hps_out_write(b.data, b.len, err);
@@ -77,7 +76,7 @@ static enum hps_status write_text(const struct hps_problem *p, const struct hps_
 /* The deployment into the document and out, or a table. */
 static enum hps_status deploy(struct hps_job *job, const struct hps_problem *p,
 			      const struct hps_solution *s, const struct hps_deploy_options *d,
-			      double samples, enum hps_form form, struct hps_err *err)
+			      enum hps_form form, struct hps_err *err)
 {
 	struct hps_deploy_report report = { 0 };
 	enum hps_status rc;
@@ -85,13 +84,13 @@ static enum hps_status deploy(struct hps_job *job, const struct hps_problem *p,
 	rc = hps_deploy(p, s, d, &job->deployment, &report, err);
 	if (rc == HPS_NO && form == HPS_FORM_TEXT) {
 		hps_warn("%s", err->msg);
-		return write_text(p, s, NULL, d, samples, err);
+		return write_text(p, s, NULL, d, err);
 	}
 	if (rc)
 		return rc;
 	warn_memory(&job->cluster, &report);
 	if (form == HPS_FORM_TEXT) {
-		rc = write_text(p, s, &report, d, samples, err);
+		rc = write_text(p, s, &report, d, err);
 		hps_deployment_release(&job->deployment);
 	} else {
 		rc = hps_job_update(job, HPS_DEPLOYMENT, err);
@@ -119,6 +118,7 @@ static enum hps_status settle_options(const struct provision_options *opt,
 		    : job->has_model ? job->model.train.epochs
 				     : 1;
 	d->seed = p->seed;
+	d->samples = opt->samples;
 	d->model = job->has_model ? &job->model : NULL;
 	if (!rc && !opt->job)
 		rc = make_name(job, name, err);
@@ -324,7 +324,7 @@ static enum hps_status settle_once(const struct provision_options *opt, struct h
 		hps_err_at(err, "%s", path ? path : "standard input");
 	d->method = rc ? NULL : hps_provisioner_name(how);
 	if (!rc)
-		rc = deploy(job, p, &solution, d, opt->samples, form, err);
+		rc = deploy(job, p, &solution, d, form, err);
 	hps_solution_release(&solution);
 	return rc;
 }
@@ -416,7 +416,7 @@ int main(int argc, char **argv)
 		{ 0, "base-port", HPS_OPT_INT, &opt.base_port, "PORT",
 		  "first tcp port on each host (17400)", 1, 65535 },
 		{ 0, "samples", HPS_OPT_DOUBLE, &opt.samples, "N",
-		  "rows of an epoch, to total the cost with --text", 0, DBL_MAX },
+		  "rows of an epoch, to total hours and cost", 0, DBL_MAX },
 		{ 0, "watch", HPS_OPT_FLAG, &opt.watching, NULL,
 		  "read events and loads, print each deployment that is needed or cheaper" },
 		{ 0, "load", HPS_OPT_STR, &opt.load, "FILE",

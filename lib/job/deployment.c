@@ -216,9 +216,11 @@ enum hps_status hps_deployment_read(const struct hps_at *at, struct hps_deployme
 					       "predicted_samples_per_s",
 					       "price_per_hour",
 					       "simulated",
+					       "usage",
 					       "description",
 					       "comment",
 					       NULL };
+	struct hps_at usage = hps_at_member(at, "usage");
 	struct reading r = { 0 };
 	enum hps_status rc;
 	uint32_t n;
@@ -243,6 +245,10 @@ enum hps_status hps_deployment_read(const struct hps_at *at, struct hps_deployme
 	if (!rc)
 		rc = read_settings(at, d, err);
 	hps_index_release(&r.endpoints);
+	if (!rc && !hps_at_absent(&usage)) {
+		rc = hps_usage_read(&usage, &d->usage, err);
+		d->has_usage = !rc;
+	}
 	if (rc)
 		hps_deployment_release(d);
 	return rc;
@@ -269,6 +275,7 @@ void hps_deployment_release(struct hps_deployment *d)
 	free(d->coordinator.host);
 	free(d->coordinator.endpoint);
 	free(d->job);
+	hps_usage_release(&d->usage);
 	memset(d, 0, sizeof(*d));
 }
 
@@ -341,7 +348,8 @@ struct hps_doc *hps_deployment_write(const struct hps_deployment *d)
 			   hps_doc_put(o, "predicted_samples_per_s",
 				       hps_doc_double(d->predicted_samples_per_s)) ||
 			   hps_doc_put(o, "price_per_hour", hps_doc_double(d->price_per_hour)) ||
-			   hps_doc_put(o, "simulated", hps_doc_bool(d->simulated)));
+			   hps_doc_put(o, "simulated", hps_doc_bool(d->simulated)) ||
+			   (d->has_usage && hps_doc_put(o, "usage", hps_usage_write(&d->usage))));
 }
 
 /* --- nodes --- */

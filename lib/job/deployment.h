@@ -9,7 +9,8 @@
  *     "stages": [ { "first": 0, "last": 1, "type": "cpu", "dense_sync": "ps",
  *                   "replicas": [ { "host": "localhost", "endpoint": "..." }, ... ] }, ... ],
  *     "batch": 1000, "micro_batches": 4, "epochs": 1, "sync": "bsp", "seed": 1,
- *     "predicted_samples_per_s": 30000, "price_per_hour": 0.12, "simulated": false }
+ *     "predicted_samples_per_s": 30000, "price_per_hour": 0.12, "simulated": false,
+ *     "usage": { as in usage.h; may be absent } }
  *
  * Must be there: digest, job, coordinator, shards, stages, batch. Defaults: dense_sync ps,
  * micro_batches 1, epochs 1, sync bsp, seed 1, numbers 0, simulated false. The coordinator
@@ -22,6 +23,7 @@
 #include <stdint.h>
 #include "doc/doc.h"
 #include "job/model.h"
+#include "job/usage.h"
 
 enum hps_dense_sync { HPS_DENSE_PS, HPS_DENSE_RING };
 
@@ -60,6 +62,8 @@ struct hps_deployment {
 	double predicted_samples_per_s; /* what the cost model expects here; 0 = unknown */
 	double price_per_hour;
 	bool simulated;
+	bool has_usage;
+	struct hps_usage usage;
 };
 
 enum { HPS_MAX_NODES = 1 << 20 };

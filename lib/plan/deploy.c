@@ -414,6 +414,8 @@ enum hps_status hps_deploy(const struct hps_problem *p, const struct hps_solutio
 		add_memory(&x, mine.stage);
 		mine.host = x.host;
 		x.host = NULL;
+		rc = hps_usage_of(p, s, &mine, opt, &d->usage, err);
+		d->has_usage = !rc;
 	}
 	free(x.host);
 	free(x.port);

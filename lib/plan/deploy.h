@@ -28,7 +28,8 @@ struct hps_deploy_options {
 	uint32_t epochs;
 	uint64_t seed;
 	const struct hps_model *model; /* for memory; NULL = unknown */
-	const char *method;	       /* how units were settled, for text */
+	const char *method;	       /* how units were settled; NULL = not said */
+	double samples;		       /* of an epoch, to total the cost; 0 = unknown */
 };
 
 /* What a host gets and needs. */
@@ -53,11 +54,17 @@ enum hps_status hps_deploy(const struct hps_problem *p, const struct hps_solutio
 			   const struct hps_deploy_options *opt, struct hps_deployment *d,
 			   struct hps_deploy_report *r, struct hps_err *err);
 
-/* For a person: stages with their slack, use of types and hosts, money. samples: of an epoch, to
- * total the cost; 0 = unknown. r NULL: on paper, no hosts. */
+/* Figures of a report; without r->host, no hosts. hps_usage_release. */
+enum hps_status hps_usage_of(const struct hps_problem *p, const struct hps_solution *s,
+			     const struct hps_deploy_report *r,
+			     const struct hps_deploy_options *opt, struct hps_usage *u,
+			     struct hps_err *err);
+
+/* For a person: stages with their slack, use of types and hosts, money. r NULL: on paper, no
+ * hosts. */
 enum hps_status hps_deploy_text(const struct hps_problem *p, const struct hps_solution *s,
 				const struct hps_deploy_report *r,
-				const struct hps_deploy_options *opt, double samples,
-				struct hps_buf *b, struct hps_err *err);
+				const struct hps_deploy_options *opt, struct hps_buf *b,
+				struct hps_err *err);
 
 #endif

@@ -77,6 +77,7 @@ static enum hps_status put_deployment(struct hps_watcher *x, const struct hps_de
 
 	snprintf(name, sizeof(name), "%.110s-%u", opt.job, ++x->deployments);
 	opt.job = name;
+	opt.method = hps_provisioner_name(x->watch.opt.how);
 	rc = hps_deploy(x->problem, &s, &opt, &dep, NULL, &why);
 	if (rc && rc != HPS_NO) {
 		if (err)

@@ -176,6 +176,25 @@ four() {
 	output_has "for 2 epochs of 1000000 samples"
 }
 
+@test "usage: what is used, needed and paid, in the document" {
+	jq '.cluster.hosts[0].memory = 8e9' plan.json >roomy.json
+	hps-provision --samples 1e6 --epochs 2 roomy.json >job.json
+	jq -e '.deployment as $d | $d.usage | .method == "exact" and .samples == 2e6 and
+		(.dollars / (2e6 * .cost_per_sample) - 1 | fabs) < 1e-9 and
+		(.hours * $d.price_per_hour / .dollars - 1 | fabs) < 1e-9 and
+		(.hours * 3600 * $d.predicted_samples_per_s / 2e6 - 1 | fabs) < 1e-9 and
+		.types[0].name == "cpu" and .types[0].units == 2 and
+		.utilisation > 0 and .utilisation <= 1 and (.stages | length) == 1 and
+		.hosts[0].name == "localhost" and .hosts[0].replicas == 2 and .hosts[0].shards == 1 and
+		.hosts[0].needs_bytes > 1e8 and .hosts[0].has_bytes == 8e9' job.json
+	hps-provision plan.json | jq -e '.deployment.usage | .samples == 0 and .hours == 0 and .dollars == 0'
+	# It is read with care, too.
+	jq '.deployment.usage.hosts[0].shards = -1' job.json >bad.json
+	run hps-provision --watch bad.json </dev/null
+	status_is 3
+	output_has "deployment.usage.hosts[0].shards"
+}
+
 @test "a host with too little memory is told" {
 	jq '.cluster.hosts[0].memory = 1e8' plan.json >small.json
 	run --separate-stderr hps-provision small.json

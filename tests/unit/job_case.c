@@ -86,7 +86,11 @@ static const char deployment[] =
 	"                  \"replicas\": [ { \"host\": \"b\",\n"
 	"                                    \"endpoint\": \"tcp://[::1]:7004\" } ] } ],\n"
 	"  \"batch\": 64, \"micro_batches\": 2, \"epochs\": 3, \"sync\": \"bsp\", \"seed\": 7,\n"
-	"  \"predicted_samples_per_s\": 1200.5, \"price_per_hour\": 0.2, \"simulated\": true }";
+	"  \"predicted_samples_per_s\": 1200.5, \"price_per_hour\": 0.2, \"simulated\": true,\n"
+	"  \"usage\": { \"method\": \"exact\", \"utilisation\": 0.5,\n"
+	"    \"stages\": [ { \"slack_s\": 1e-7, \"utilisation\": 0.9 }, { } ],\n"
+	"    \"types\": [ { \"name\": \"cpu\", \"units\": 3, \"utilisation\": 0.75 } ],\n"
+	"    \"hosts\": [ { \"name\": \"a\", \"replicas\": 1, \"needs_bytes\": 5e8 } ] } }";
 
 char *job_case_patch(const char *text, const char *find, const char *replace)
 {
@@ -398,6 +402,41 @@ static void same_stage(const struct hps_deployed_stage *a, const struct hps_depl
 	}
 }
 
+static void same_usage(const struct hps_usage *a, const struct hps_usage *b)
+{
+	if (!a->method && !b->method)
+		return;
+	SAME_TEXT(method);
+	SAME(floor_samples_per_s);
+	SAME(utilisation);
+	SAME(ps_utilisation);
+	SAME(cost_per_sample);
+	SAME(samples);
+	SAME(hours);
+	SAME(dollars);
+	SAME(n_stages);
+	SAME(n_types);
+	SAME(n_hosts);
+	for (uint32_t i = 0; i < a->n_stages; i++) {
+		SAME(stage[i].slack_s);
+		SAME(stage[i].utilisation);
+	}
+	for (uint32_t i = 0; i < a->n_types; i++) {
+		SAME_TEXT(type[i].name);
+		SAME(type[i].units);
+		SAME(type[i].utilisation);
+		SAME(type[i].price_per_hour);
+	}
+	for (uint32_t i = 0; i < a->n_hosts; i++) {
+		SAME_TEXT(host[i].name);
+		SAME(host[i].replicas);
+		SAME(host[i].shards);
+		SAME(host[i].utilisation);
+		SAME(host[i].needs_bytes);
+		SAME(host[i].has_bytes);
+	}
+}
+
 void job_case_same_deployment(const struct hps_deployment *a, const struct hps_deployment *b)
 {
 	SAME(digest);
@@ -420,4 +459,6 @@ void job_case_same_deployment(const struct hps_deployment *a, const struct hps_d
 	SAME(predicted_samples_per_s);
 	SAME(price_per_hour);
 	SAME(simulated);
+	SAME(has_usage);
+	same_usage(&a->usage, &b->usage);
 }

@@ -589,7 +589,7 @@ static void test_deployment_id(void **state)
 		{ "\"epochs\": 3, \"sync\": \"bsp\"", "\"epochs\": 4, \"sync\": \"bsp\"" },
 		{ "\"sync\": \"bsp\", \"seed\": 7", "\"sync\": \"bsp\", \"seed\": 8" },
 		{ "\"sync\": \"bsp\", \"seed\": 7", "\"sync\": \"asp\", \"seed\": 7" },
-		{ "\"simulated\": true }", "\"simulated\": false }" },
+		{ "\"simulated\": true,\n  \"usage\"", "\"simulated\": false,\n  \"usage\"" },
 	};
 	char *document = job_case_document();
 	struct hps_job job;

@@ -407,6 +407,32 @@ static char *endpoint(struct hps_rng *r, uint32_t i)
 	return copy;
 }
 
+static void random_usage(struct hps_rng *r, struct hps_usage *u)
+{
+	u->method = name("m", below(r, 9));
+	u->floor_samples_per_s = figure(r);
+	u->utilisation = figure(r);
+	u->ps_utilisation = figure(r);
+	u->cost_per_sample = figure(r);
+	u->samples = figure(r);
+	u->hours = figure(r);
+	u->dollars = figure(r);
+	u->n_stages = below(r, 3);
+	u->stage = array(u->n_stages, sizeof(*u->stage));
+	for (uint32_t i = 0; i < u->n_stages; i++)
+		u->stage[i] = (struct hps_usage_stage){ figure(r), figure(r) };
+	u->n_types = below(r, 3);
+	u->type = array(u->n_types, sizeof(*u->type));
+	for (uint32_t i = 0; i < u->n_types; i++)
+		u->type[i] =
+			(struct hps_usage_type){ name("t", i), below(r, 99), figure(r), figure(r) };
+	u->n_hosts = below(r, 3);
+	u->host = array(u->n_hosts, sizeof(*u->host));
+	for (uint32_t i = 0; i < u->n_hosts; i++)
+		u->host[i] = (struct hps_usage_host){ name("h", i), below(r, 99), below(r, 9),
+						      figure(r),    figure(r),	  figure(r) };
+}
+
 static void random_deployment(struct hps_rng *r, struct hps_deployment *d)
 {
 	uint32_t begin = 0, nodes = 0;
@@ -444,6 +470,9 @@ static void random_deployment(struct hps_rng *r, struct hps_deployment *d)
 	d->predicted_samples_per_s = figure(r);
 	d->price_per_hour = figure(r);
 	d->simulated = coin(r);
+	d->has_usage = coin(r);
+	if (d->has_usage)
+		random_usage(r, &d->usage);
 }
 
 /* --- there and back --- */
