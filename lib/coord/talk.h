@@ -1,8 +1,9 @@
 /* What processes and the coordinator say to each other: HPS_MSG_CONTROL messages. Pure.
  *
  * head.arg is the kind, frame 0 one msgpack object (wire/control.h); SCORES carries raw frames
- * after it: row numbers (u64), scores, labels (f32). Every process (one hps-work or hps-serve a host) has one connection to the coordinator,
- * head.src is HPS_NODE_PROCESS, head.incarnation that of the process.
+ * after it: row numbers (u64), scores, labels (f32). Every process (one hps-work or hps-serve a
+ * host) has one connection to the coordinator, head.src is HPS_NODE_PROCESS, head.incarnation that
+ * of the process.
  *
  *   process                                    coordinator
  *   JOIN {name, nodes, settings} ----------->  WELCOME, or REFUSED {error}

@@ -28,10 +28,10 @@ struct hps_picture {
  * hold anything: they are escaped, and what XML does not allow is replaced. HPS_MEMORY alone. */
 enum hps_status hps_draw_svg(const struct hps_picture *x, struct hps_buf *b, struct hps_err *err);
 
-/* Graphviz: a cluster for each stage, in it a node for each layer, edges with the bytes a sample that
- * they carry (thick where they cross a cut, forward and back), the parameter servers with their
- * shards, and how each stage synchronises. What sets the pace is red. model NULL, or not of these
- * layers: a chain. HPS_MEMORY alone. */
+/* Graphviz: a cluster for each stage, in it a node for each layer, edges with the bytes a sample
+ * that they carry (thick where they cross a cut, forward and back), the parameter servers with
+ * their shards, and how each stage synchronises. What sets the pace is red. model NULL, or not of
+ * these layers: a chain. HPS_MEMORY alone. */
 enum hps_status hps_draw_dot(const struct hps_picture *x, const struct hps_model *model,
 			     struct hps_buf *b, struct hps_err *err);
 

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include "base/buf.h"
 
-/* Append at most `most` characters of s (0: all; where more are cut, the last is an ellipsis), as XML
- * text or attribute (&, <, >, " escaped; controls, lone surrogates, U+FFFE and U+FFFF and bytes that
- * are no UTF-8 become U+FFFD). */
+/* Append at most `most` characters of s (0: all; where more are cut, the last is an ellipsis), as
+ * XML text or attribute (&, <, >, " escaped; controls, lone surrogates, U+FFFE and U+FFFF and bytes
+ * that are no UTF-8 become U+FFFD). */
 enum hps_status hps_draw_xml(struct hps_buf *b, const char *s, size_t most, struct hps_err *err);
 /* The same between double quotes of Graphviz: " and \ get a backslash, & an entity, as Graphviz
  * reads entities in labels. */

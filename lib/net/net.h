@@ -3,8 +3,9 @@
  * ROUTER where a node listens, one DEALER for each node it connects to (ZeroMQ). A peer
  * is trusted with nothing: header, frame count and frame sizes are checked here against the
  * limits, and a peer that sent a bad message is refused (its messages dropped, once logged, and
- * told why, so that an honest one does not wait for an answer). A refusal holds for the connection it came over, so that nobody can have another node
- * refused by using its number; answers to a node go over the connection that it spoke on last.
+ * told why, so that an honest one does not wait for an answer). A refusal holds for the connection
+ * it came over, so that nobody can have another node refused by using its number; answers to a node
+ * go over the connection that it spoke on last.
  *
  * A struct hps_net is used by one thread at a time; only hps_net_wake is for any thread.
  * Messages between two nodes never overtake each other in one direction. libzmq keeps a
@@ -39,10 +40,10 @@ void hps_net_free(struct hps_net *n, int linger_ms);
 
 /* Bind, once a net. An ipc path is guarded by PATH.lock (flock, removed at close), since a
  * second bind would steal it silently; its directory is made (mode 0700; one named hps-* is
- * removed with the last socket in it), and the socket a killed process left behind is taken over. A port in use, an address not of this host, a path
- * too long are named with a hint: HPS_NET. "tcp://HOST:0" takes any port: hps_net_endpoint tells
- * which. HOST is a name, an IPv4 address or an IPv6 one in brackets; nothing listens on
- * more interfaces than it says. */
+ * removed with the last socket in it), and the socket a killed process left behind is taken over. A
+ * port in use, an address not of this host, a path too long are named with a hint: HPS_NET.
+ * "tcp://HOST:0" takes any port: hps_net_endpoint tells which. HOST is a name, an IPv4 address or
+ * an IPv6 one in brackets; nothing listens on more interfaces than it says. */
 enum hps_status hps_net_listen(struct hps_net *n, const char *endpoint, struct hps_err *err);
 const char *hps_net_endpoint(const struct hps_net *n); /* "" before listen */
 /* Connect to a node, once each; the peer may come up later. */
@@ -56,7 +57,8 @@ enum hps_status hps_net_connect(struct hps_net *n, uint32_t node, const char *en
 /* Send, taken also on failure; never blocks (queues are unbounded: credit bounds them above).
  * src, job and incarnation of the header are filled in. Frames go without copying: their release
  * function runs later, in a thread of ZeroMQ; borrowed frames (release NULL) are copied. A
- * peer not known: HPS_NET. What goes to a peer of the listener that has left, or that was refused, is dropped. */
+ * peer not known: HPS_NET. What goes to a peer of the listener that has left, or that was refused,
+ * is dropped. */
 enum hps_status hps_net_send(struct hps_net *n, uint32_t peer, struct hps_msg *m,
 			     struct hps_err *err);
 /* Send and empty an outbox. On failure the rest stays in it. */

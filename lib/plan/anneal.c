@@ -1,7 +1,7 @@
 /* What does simulated annealing find? (Kirkpatrick, Gelatt, Vecchi 1983.) From a structure to one
  * next to it (moves.h); a step that costs more is taken with probability exp(-increase of
- * log(cost) / temperature), the temperature falling geometrically over the budget. As costs enter by
- * their logarithm, temperatures are relative increases and need no tuning to the problem. The
+ * log(cost) / temperature), the temperature falling geometrically over the budget. As costs enter
+ * by their logarithm, temperatures are relative increases and need no tuning to the problem. The
  * budget is spent on several coolings: the first from the best single type, later ones by turns
  * from chance and, less hot, from the best so far. */
 #include <math.h>

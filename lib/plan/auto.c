@@ -1,5 +1,5 @@
-/* The best answer for the budget: the proven optimum where it is within reach, else the best of what the
- * proof met on its way and what search finds with the rest, under the best bound known. */
+/* The best answer for the budget: the proven optimum where it is within reach, else the best of
+ * what the proof met on its way and what search finds with the rest, under the best bound known. */
 #include <string.h>
 #include "plan/exact.h"
 #include "plan/plan_int.h"

@@ -1,12 +1,12 @@
-/* How good can a plan be at best? A quick lower bound: the sweep of exact.h over the relaxed problem
- * whose plans keep no sums over stages.
+/* How good can a plan be at best? A quick lower bound: the sweep of exact.h over the relaxed
+ * problem whose plans keep no sums over stages.
  *
  * A relaxed plan has e = the largest of its ETs and of PT without dense bytes, which is no more
- * than the true cycle, and the price of its units and of the shards that such a PT needs, no more than
- * the true price. So items 1, 2, 4, 5 and 6 of exact.h hold with e in place of e(p), and the
- * relaxed optimum bounds the true one. A plan that is known is where the sweep begins: what cannot be
- * below it need not be looked at, and the bound is then its own cost. With many link classes every neighbour counts as the
- * fastest, which makes no stage slower. */
+ * than the true cycle, and the price of its units and of the shards that such a PT needs, no more
+ * than the true price. So items 1, 2, 4, 5 and 6 of exact.h hold with e in place of e(p), and the
+ * relaxed optimum bounds the true one. A plan that is known is where the sweep begins: what cannot
+ * be below it need not be looked at, and the bound is then its own cost. With many link classes
+ * every neighbour counts as the fastest, which makes no stage slower. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"

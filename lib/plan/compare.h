@@ -22,10 +22,10 @@ struct hps_comparison {
 	bool interrupted;
 };
 
-/* list: methods by comma, or "all": every method that chooses for itself, and all:TYPE for each type
- * where there are at most four. Without any budget each method gets HPS_RIVAL_EVALUATIONS. HPS_USAGE
- * for an unknown method or none; HPS_NO if none finds a plan (out is filled then too). Release in
- * every case. */
+/* list: methods by comma, or "all": every method that chooses for itself, and all:TYPE for each
+ * type where there are at most four. Without any budget each method gets HPS_RIVAL_EVALUATIONS.
+ * HPS_USAGE for an unknown method or none; HPS_NO if none finds a plan (out is filled then too).
+ * Release in every case. */
 enum hps_status hps_compare(const struct hps_problem *p, const char *list,
 			    struct hps_comparison *out, struct hps_err *err);
 void hps_comparison_release(struct hps_comparison *c);

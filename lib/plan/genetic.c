@@ -1,5 +1,5 @@
-/* What does evolution find? A population of structures; each generation as many children as there are
- * members, by crossover of two parents (tournaments of three) at stage boundaries and by
+/* What does evolution find? A population of structures; each generation as many children as there
+ * are members, by crossover of two parents (tournaments of three) at stage boundaries and by
  * mutation (moves.h); the best of both, all different, are the next (elitism: mu + lambda).
  * A population that has found nothing better for a while is replaced, every other time with the
  * best ever among it. */

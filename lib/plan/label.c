@@ -1,5 +1,5 @@
-/* At one cycle time tau, which plan is cheapest when units of a type, load of the servers or work on
- * shared cores are limited over all stages? Labels with dominance, bounded by the nodes of
+/* At one cycle time tau, which plan is cheapest when units of a type, load of the servers or work
+ * on shared cores are limited over all stages? Labels with dominance, bounded by the nodes of
  * dp.c; exact.h, item 3. */
 #include <stdlib.h>
 #include <string.h>

@@ -13,13 +13,13 @@ struct hps_frontier {
 
 enum { HPS_FRONTIER_MOST = 10000 };
 
-/* At most `most` (1 .. HPS_FRONTIER_MOST) plans that no other one found beats in both. The method is
- * asked for the cheapest plan above p's floor, then above floors that rise from its throughput
- * to the highest there is (where limits make that hard: the highest that bounded work finds), evenly
- * in logarithm, but never less than just above the last plan; so with `exact` each proven one is on
- * the frontier, and where all of it has fewer points than `most`, neighbouring ones closer than an
- * even share may still be passed over. Each gets p's budget. HPS_NO if not even the first is
- * there. Release in every case. */
+/* At most `most` (1 .. HPS_FRONTIER_MOST) plans that no other one found beats in both. The method
+ * is asked for the cheapest plan above p's floor, then above floors that rise from its throughput
+ * to the highest there is (where limits make that hard: the highest that bounded work finds),
+ * evenly in logarithm, but never less than just above the last plan; so with `exact` each proven
+ * one is on the frontier, and where all of it has fewer points than `most`, neighbouring ones
+ * closer than an even share may still be passed over. Each gets p's budget. HPS_NO if not even the
+ * first is there. Release in every case. */
 enum hps_status hps_frontier_find(const struct hps_problem *p, const struct hps_method *method,
 				  const char *arg, uint32_t most, struct hps_frontier *out,
 				  struct hps_err *err);

@@ -77,8 +77,9 @@ struct hps_trial {
 
 /* Settle units and shards of a structure: exact for evaluator `rate` (proof in settle.c); for
  * `step` the best of the vectors that the sweep visits, each scored by `step`, improved by hill
- * climbing. stage[].units are outputs. An infeasible structure gets its fastest units within the limits (1 each where even
- * that is too many). Thread-safe; allocates only beyond 64 stages (then HPS_MEMORY may come). */
+ * climbing. stage[].units are outputs. An infeasible structure gets its fastest units within the
+ * limits (1 each where even that is too many). Thread-safe; allocates only beyond 64 stages (then
+ * HPS_MEMORY may come). */
 enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
 			   struct hps_trial *out, struct hps_err *err);
 /* The same for units that are given (fixed:): shards alone are settled. */

@@ -90,8 +90,8 @@ void hps_rollout_run(struct hps_rollout *r, const struct hps_policy *net, struct
 /* After a run with the same weights: add to grad (n_weights) the
  * gradient of
  *   sum over columns of  -weight[b] log P(walk b)  -  bonus[b] * (entropy of its choices)
- * An entropy over n types counts by 1 / sqrt(log2(n)): many types shall neither outweigh the cuts nor be
- * settled too soon. */
+ * An entropy over n types counts by 1 / sqrt(log2(n)): many types shall neither outweigh the cuts
+ * nor be settled too soon. */
 void hps_rollout_gradient(struct hps_rollout *r, const struct hps_policy *net, const float *weight,
 			  const float *bonus, float *grad);
 /* That sum itself, for tests. */

@@ -14,10 +14,10 @@
  * executor form b_i = v_i + f_i k_1(tau): more first-stage replicas make smaller micro-batches.
  * F is convex where all stages are regular (hps_stage_regular): b/(tau - a) and
  * tau/(tau - a) = 1 + a/(tau - a) are convex, positive and falling; products, sums and maxima of
- * such are so too; and tau max(1, ..) is the maximum of convex functions. So F' rises, its zero is the
- * optimum, and F there is a LOWER BOUND of every integer plan of this structure. The maxima leave
- * kinks in F', so Newton's step F'/F'' is taken only inside a bracket of the sign of F' that it
- * halves at least every second time, else the bracket is bisected. Price per hour falls with
+ * such are so too; and tau max(1, ..) is the maximum of convex functions. So F' rises, its zero is
+ * the optimum, and F there is a LOWER BOUND of every integer plan of this structure. The maxima
+ * leave kinks in F', so Newton's step F'/F'' is taken only inside a bracket of the sign of F' that
+ * it halves at least every second time, else the bracket is bisected. Price per hour falls with
  * tau: its optimum is at 1/floor. A stage with a measured scaling table is interpolated between
  * integers, the bracket then comes from a scan, and nothing is proven: no bound.
  * Limits, shards and shared cores hold from some tau upwards, which bisection finds.

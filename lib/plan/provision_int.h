@@ -4,8 +4,8 @@
 
 #include "plan/provision.h"
 
-/* Units and shards by a fixed ratio; out is infeasible where the floor is out of reach. HPS_NO if the
- * plan has nothing that the ratio is of. */
+/* Units and shards by a fixed ratio; out is infeasible where the floor is out of reach. HPS_NO if
+ * the plan has nothing that the ratio is of. */
 enum hps_status hps_staratio(const struct hps_problem *p, double cpus_per_gpu,
 			     struct hps_span *stage, uint32_t n_stages, struct hps_trial *out,
 			     struct hps_err *err);

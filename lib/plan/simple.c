@@ -1,5 +1,5 @@
-/* What would a person place by hand? The heuristic "sparse and I/O layers on CPU, everything else on
- * the fastest", every layer on one type, and plans given by the user. */
+/* What would a person place by hand? The heuristic "sparse and I/O layers on CPU, everything else
+ * on the fastest", every layer on one type, and plans given by the user. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * TYPE.price|limit|memory|speed|bandwidth|latency, network.bandwidth|latency, ps.price. Each means
  * what it means in the cluster section (where hosts have units of a type, or one host has the
  * type, their numbers and the measured link still win). speed is times as fast as the `like` type
- * where the type was declared by one, else times as fast as measured; op_speed keeps its kinds' ratios
- * to speed. A type called "network" or "ps" is not reached.
+ * where the type was declared by one, else times as fast as measured; op_speed keeps its kinds'
+ * ratios to speed. A type called "network" or "ps" is not reached.
  */
 #ifndef HPS_PLAN_WHATIF_H
 #define HPS_PLAN_WHATIF_H

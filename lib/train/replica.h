@@ -19,8 +19,8 @@
  *   the sums. They learn of a step from replica 0 of the stage before: a FORWARD with mb
  *   >= G, without rows (mb = their replica number).
  * asp: a first-stage replica works on leased chunks of C = ceil(B / k_0) rows cut into M
- *   micro-batches (hps_micro_batch_rows(C, M, g)); chunk numbers take the place of steps. Forward goes
- *   to the replica with the most credit; backward uses the weights of its forward (versions
+ *   micro-batches (hps_micro_batch_rows(C, M, g)); chunk numbers take the place of steps. Forward
+ *   goes to the replica with the most credit; backward uses the weights of its forward (versions
  *   are kept while in flight); a dense push every M backward passes.
  * Evaluation: forward only, partitioned as bsp, nothing is created; the last stage emits
  *   scores; BACKWARD with HPS_FLAG_EVAL gives back credit.
@@ -44,8 +44,8 @@
 #include "tensor/backend.h"
 #include "wire/msg.h"
 
-/* Rows [*begin, *end) of micro-batch g of a step of `batch` rows starting at row 0: sizes differ by at
- * most one, larger ones first. */
+/* Rows [*begin, *end) of micro-batch g of a step of `batch` rows starting at row 0: sizes differ by
+ * at most one, larger ones first. */
 void hps_micro_batch_rows(uint64_t batch, uint32_t n_micro, uint32_t g, uint64_t *begin,
 			  uint64_t *end);
 /* Rows of a step (bsp, evaluation: B) or of a chunk (asp: C), and micro-batches in it (G, M). */

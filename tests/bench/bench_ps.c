@@ -1,7 +1,8 @@
 /* How fast are the servers' hot paths against the memory they run on? Rows a second of a table's
  * pull and push, and of a shard that is pushed a step of four micro-batches with common keys, over
- * those of a bare loop that copies random rows of the same size (pull: the embedding, push: the row)
- * out of an array of the same footprint. Rounds alternate, in CPU seconds; medians of the ratios. */
+ * those of a bare loop that copies random rows of the same size (pull: the embedding, push: the
+ * row) out of an array of the same footprint. Rounds alternate, in CPU seconds; medians of the
+ * ratios. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

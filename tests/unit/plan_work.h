@@ -22,8 +22,8 @@ struct plan_work {
 	struct hps_problem problem; /* floor 0, seed 1, by `rate`, cost per sample */
 };
 
-/* model: "ctrdnn-16", a file of testdata/models under $HPS_ROOT (or .); cluster: "two-types", one of
- * testdata/clusters. After a failure nothing is held. */
+/* model: "ctrdnn-16", a file of testdata/models under $HPS_ROOT (or .); cluster: "two-types", one
+ * of testdata/clusters. After a failure nothing is held. */
 enum hps_status plan_work_open(struct plan_work *w, const char *model, const char *cluster,
 			       struct hps_err *err);
 void plan_work_close(struct plan_work *w);

@@ -39,8 +39,8 @@ enum sim_family {
 };
 extern const char *const sim_family_name[SIM_FAMILIES];
 
-/* One of a family by seed, ready to be run. false: the assumptions do not hold for this one. Release
- * it in both cases. */
+/* One of a family by seed, ready to be run. false: the assumptions do not hold for this one.
+ * Release it in both cases. */
 bool sim_case_random(struct sim_case *c, enum sim_family f, uint64_t seed);
 /* L layers of one type, all alike: `c1` seconds a sample, no bytes; one stage on one unit. */
 void sim_case_init(struct sim_case *c, uint32_t L, double c1);

@@ -224,8 +224,8 @@ static void test_gp(void **state)
 	hps_gp_release(&g);
 }
 
-/* Values that are a sum over layers of smooth effects are learned: unseen ones are told better than by
- * their mean, and the scale is chosen from the values. */
+/* Values that are a sum over layers of smooth effects are learned: unseen ones are told better than
+ * by their mean, and the scale is chosen from the values. */
 static void test_gp_learns(void **state)
 {
 	enum { D = 12, N = 100, M = 50 };
