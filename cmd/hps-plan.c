@@ -11,9 +11,11 @@
 #include "base/sig.h"
 #include "doc/doc.h"
 #include "draw/draw.h"
+#include "draw/trace.h"
 #include "plan/compare.h"
 #include "plan/pareto.h"
 #include "plan/setup.h"
+#include "plan/simulate.h"
 #include "plan/whatif.h"
 
 #define NAME "hps-plan"
@@ -23,7 +25,8 @@ struct plan_options {
 	const char *method;
 	bool explain;
 	const char *compare, *what_if;
-	const char *plot, *dot; /* files; "-" takes the document's place */
+	const char *plot, *dot, *trace; /* files; "-" takes the document's place */
+	const char *simulate;		/* words */
 	int64_t pareto;
 };
 
@@ -38,6 +41,8 @@ struct run {
 	struct hps_job job;
 	struct hps_cost cost;
 	struct hps_problem problem;
+	struct hps_sim_options sim;
+	struct hps_simulation simulation; /* stage NULL: none was asked for */
 };
 
 static double now(void *arg)
@@ -139,7 +144,7 @@ static enum hps_status draw(const struct run *run, const struct hps_solution *s,
 /* Does a picture take the place of the result on standard output? */
 static bool picture_on_stdout(const struct run *run)
 {
-	return is_stdout(run->opt->plot) || is_stdout(run->opt->dot);
+	return is_stdout(run->opt->plot) || is_stdout(run->opt->dot) || is_stdout(run->opt->trace);
 }
 
 /* --- reports instead of the document with its plan --- */
@@ -208,6 +213,36 @@ static enum hps_status pareto(struct run *run, struct hps_err *err)
 	return rc;
 }
 
+/* --- the simulator --- */
+
+enum { TRACE_STEPS = 4 }; /* where --simulate says nothing else */
+
+static enum hps_status simulate(struct run *run, const struct hps_solution *s, struct hps_err *err)
+{
+	const struct plan_options *opt = run->opt;
+	struct hps_buf b = HPS_BUF_INIT;
+	struct hps_trace trace = { 0 };
+	enum hps_status rc;
+
+	if (opt->trace) {
+		run->sim.event = hps_trace_event;
+		run->sim.arg = &trace;
+	}
+	if (!opt->simulate)
+		run->sim.steps = TRACE_STEPS;
+	rc = hps_simulate(&run->problem, s, &run->sim, &run->simulation, err);
+	if (!rc && opt->trace)
+		rc = hps_trace_write(&trace, &run->problem, s, &b, err);
+	if (!rc && opt->trace)
+		rc = write_picture(opt->trace, &b, err);
+	if (!rc && trace.left_out)
+		hps_warn("the trace ends after %d events; %llu more are left out", HPS_TRACE_MOST,
+			 (unsigned long long)trace.left_out);
+	hps_trace_release(&trace);
+	hps_buf_release(&b);
+	return rc;
+}
+
 /* --- the plan itself --- */
 
 static enum hps_status write_text(const struct run *run, const struct hps_solution *s,
@@ -220,6 +255,8 @@ static enum hps_status write_text(const struct run *run, const struct hps_soluti
 
 	if (text)
 		rc = hps_plan_text(p, s, run->opt->method, &b, err);
+	if (!rc && text && run->opt->simulate)
+		rc = hps_simulation_text(p, s, &run->simulation, &b, err);
 	if (!rc && text && explain)
 		rc = hps_buf_printf(&b, err, "\n");
 	if (!rc && explain)
@@ -244,6 +281,12 @@ static enum hps_status write_document(struct run *run, const struct hps_solution
 	rc = hps_job_update(job, HPS_PLAN, err);
 	if (!job->has_plan)
 		hps_plan_release(&job->plan);
+	/* An older one was of another plan. */
+	if (!rc && (run->opt->simulate
+			    ? hps_doc_put(job->doc, "simulation",
+					  hps_simulation_doc(&run->problem, s, &run->simulation))
+			    : hps_doc_remove(job->doc, "simulation")))
+		rc = hps_err_set(err, HPS_MEMORY, "no memory for the document");
 	return rc ? rc : hps_doc_write(job->doc, run->form, err);
 }
 
@@ -276,6 +319,8 @@ static enum hps_status plan(struct run *run, const struct hps_before *before, st
 		rc = tell_what_if(run, before, &s, err);
 	if (!rc)
 		rc = draw(run, &s, NULL, err);
+	if (!rc && (run->opt->simulate || run->opt->trace))
+		rc = simulate(run, &s, err);
 	if (!rc)
 		rc = write_text(run, &s, err);
 	if (!rc && run->form != HPS_FORM_TEXT && !picture_on_stdout(run))
@@ -306,23 +351,29 @@ static enum hps_status set_up(struct run *run, struct hps_before *before, struct
 	if (run->cost.link_unknown)
 		hps_warn("no bandwidth is known for some type: its transfers are taken to be free");
 	run->problem.hooks = run->hooks;
-	return HPS_OK;
+	return hps_simulation_words(&run->problem, opt->simulate ? opt->simulate : "", &run->sim,
+				    err);
 }
 
 static enum hps_status check_words(const struct plan_options *opt, enum hps_form form,
 				   struct hps_err *err)
 {
-	int on_stdout = is_stdout(opt->plot) + is_stdout(opt->dot) + (form != HPS_FORM_JSON);
+	int on_stdout = is_stdout(opt->plot) + is_stdout(opt->dot) + is_stdout(opt->trace) +
+			(form != HPS_FORM_JSON);
 
 	if (opt->compare && opt->pareto)
 		return hps_err_set(err, HPS_USAGE, "--compare and --pareto are two reports");
 	if (opt->compare && (opt->plot || opt->dot))
 		return hps_err_set(err, HPS_USAGE,
 				   "--plot and --dot draw one plan, --compare makes several");
+	if ((opt->compare || opt->pareto) && (opt->simulate || opt->trace))
+		return hps_err_set(err, HPS_USAGE,
+				   "--simulate and --trace run one plan, --compare and --pareto "
+				   "make several");
 	if (on_stdout > 1)
 		return hps_err_set(err, HPS_USAGE,
-				   "standard output takes one of --text, --msgpack, --plot - and "
-				   "--dot -");
+				   "standard output takes one of --text, --msgpack, --plot -, "
+				   "--dot - and --trace -");
 	return HPS_OK;
 }
 
@@ -352,6 +403,7 @@ static enum hps_status run_all(const char *path, enum hps_form form, const struc
 		     : opt->pareto ? pareto(&run, err)
 				   : plan(&run, &before, err);
 	hps_before_release(&before);
+	hps_simulation_release(&run.simulation);
 	hps_cost_release(&run.cost);
 	hps_job_release(&run.job);
 	return rc;
@@ -387,6 +439,11 @@ int main(int argc, char **argv)
 		  "draw the plan and the frontier as SVG (-: instead of the document)" },
 		{ 0, "dot", HPS_OPT_STR, &opt.dot, "FILE",
 		  "draw the plan for Graphviz (-: instead of the document)" },
+		{ 0, "simulate", HPS_OPT_STR, &opt.simulate, "WORDS",
+		  "run the plan in the simulator: bsp|asp|ssp:N,jitter=CV,stragglers=SHARE*FACTOR,"
+		  "steps=N,duplex" },
+		{ 0, "trace", HPS_OPT_STR, &opt.trace, "FILE",
+		  "write the simulated timeline for a browser (-: instead of the document)" },
 		{ 0, "explain", HPS_OPT_FLAG, &opt.explain, NULL,
 		  "say what binds each stage (with --text, else on standard error)" },
 		{ 0 },

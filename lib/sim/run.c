@@ -91,7 +91,7 @@ static enum hps_status check_end(struct sim *s, struct hps_err *err)
 	if (s->o.most_events && s->events >= s->o.most_events)
 		return hps_err_set(err, HPS_NO, "simulation: stopped after %llu events",
 				   (unsigned long long)s->events);
-	if (s->o.stop && s->events % 4096 == 0 && s->o.stop(s->o.arg))
+	if (s->o.stop && s->events % 4096 == 0 && s->o.stop(s->o.stop_arg))
 		return hps_err_set(err, HPS_NO, "simulation: interrupted");
 	return HPS_OK;
 }

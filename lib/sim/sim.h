@@ -111,7 +111,7 @@ struct hps_sim_options {
 	uint64_t most_events; /* 0 = open; HPS_NO beyond */
 	void (*event)(void *arg, const struct hps_sim_event *e); /* NULL = not wanted */
 	bool (*stop)(void *arg); /* asked now and then; true ends it with HPS_NO. NULL = never */
-	void *arg;
+	void *arg, *stop_arg;
 };
 enum { HPS_SIM_CREDIT = 2 /* the executor's */ };
 enum { HPS_SIM_STEPS = 20, HPS_SIM_MOST_STEPS = 1000000, HPS_SIM_MOST_JITTER = 10 };
