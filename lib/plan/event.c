@@ -24,10 +24,10 @@ static enum hps_status read_event(const struct hps_at *root, bool in_file, struc
 				  struct hps_err *err)
 {
 	struct hps_at kind = hps_at_member(root, "event"), at;
-	const char *name = in_file ? "load" : "";
+	const char *name = "load";
 	enum hps_status rc = hps_at_object(root, err);
 
-	if (!rc && (!hps_at_absent(&kind) || !in_file))
+	if (!rc && !hps_at_absent(&kind))
 		rc = hps_at_string(&kind, &name, err);
 	if (rc)
 		return rc;
@@ -187,7 +187,7 @@ enum hps_status hps_load_parse(const char *data, size_t len, const char *name, s
 	while (!rc && at < over) {
 		const char *nl = memchr(at, '\n', (size_t)(over - at)), *end = nl ? nl : over;
 		size_t n = (size_t)(end - at);
-		struct hps_event e;
+		struct hps_event e = { 0 };
 
 		number++;
 		if (n > HPS_EVENT_MAX_LINE) {

@@ -250,7 +250,7 @@ static enum hps_status one_line(struct hps_watcher *x, const char *line, size_t 
 				struct hps_err *err)
 {
 	struct hps_err why = { 0 };
-	struct hps_event e;
+	struct hps_event e = { 0 };
 	enum hps_status rc;
 	char place[300];
 

@@ -286,14 +286,14 @@ gpu() {
 }
 
 @test "watch: bad lines are passed over and told at the end, as is what is out of reach" {
-	printf '%s\n' 'no json' '{"event": "load", "target_samples_per_s": 20000}' '{"event": "load"}' >events
+	printf '%s\n' 'no json' '{"event": "load", "target_samples_per_s": 20000}' '{"event": "load"}' '{}' >events
 	run --separate-stderr hps-provision --watch plan.json <events
 	status_is 3
 	[ "$(jq -sc 'map(.event)' <<<"$output")" = '["deployment","done"]' ]
 	output=$stderr
 	output_has "standard input: line 1: expected a JSON object"
 	output_has "standard input: line 3: target_samples_per_s: missing: expected"
-	output_has "2 of 3 lines were passed over"
+	output_has "3 of 4 lines were passed over"
 	run --separate-stderr hps-provision --watch plan.json \
 		<<<'{"event": "load", "time_s": 3, "target_samples_per_s": 900000}'
 	status_is 1

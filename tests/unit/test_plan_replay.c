@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/mem.h"
 #include "cm.h"
 #include "plan/replay.h"
 #include "plan_case.h"
@@ -228,12 +229,39 @@ static void test_rivals(void **state)
 	plan_case_release(&c);
 }
 
+/* Whatever allocation fails, it is told and nothing leaks. */
+static void test_without_memory(void **state)
+{
+	const struct hps_span stage[] = { { 0, 0, 0, 1 } };
+	struct hps_watch_options opt = hps_watch_defaults();
+	struct hps_load_point point[] = { { 0, 250000 }, { 1000, 50000 } };
+	struct hps_load load = { point, 2, 9000 };
+	enum hps_status rc = HPS_MEMORY;
+	struct hps_replay replay;
+	struct plan_case c;
+	unsigned long n = 0;
+
+	(void)state;
+	one_stage(&c);
+	while (rc == HPS_MEMORY) {
+		struct hps_err err = { 0 };
+
+		hps_mem_fail_at(++n);
+		rc = hps_replay(&c.problem, &opt, stage, 1, &load, &replay, &err);
+		assert_true(rc == HPS_OK || (rc == HPS_MEMORY && err.msg[0]));
+	}
+	hps_mem_fail_at(0);
+	assert_true(n > HPS_POLICIES * 3);
+	hps_replay_release(&replay);
+	plan_case_release(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_load),	cmocka_unit_test(test_bad_loads),
 		cmocka_unit_test(test_by_hand), cmocka_unit_test(test_out_of_reach),
-		cmocka_unit_test(test_rivals),
+		cmocka_unit_test(test_rivals),	cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
