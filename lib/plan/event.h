@@ -10,8 +10,8 @@
  *
  * Other events and members mean nothing here and are passed over; a line without "event" is a load.
  * A load file holds load lines and at most one end, the last line; without it the last rate holds
- * as long as the one before it did, a single one for an hour. Empty lines are passed over. Times are
- * seconds >= 0 and rise; rates are finite and >= 0.
+ * as long as the one before it did, a single one for an hour. Empty lines are passed over. Times
+ * are seconds >= 0 and rise; rates are finite and >= 0.
  */
 #ifndef HPS_PLAN_EVENT_H
 #define HPS_PLAN_EVENT_H
