@@ -1,8 +1,23 @@
-/* Why not? Names the layer, stage or limit that keeps a plan from its floor, with numbers. */
-#include <inttypes.h>
-#include <stdio.h>
+/* Why this plan? What binds each stage, and what a little more, a little less or another type would
+ * do. Text for a person. */
+#include <stdlib.h>
 #include <string.h>
+#include "base/mem.h"
+#include "plan/exact.h"
 #include "plan/plan_int.h"
+
+#define MILLION 1e6
+
+struct explanation {
+	const struct hps_problem *p;
+	const struct hps_cost *c;
+	const struct hps_solution *s;
+	struct hps_cost_result r;
+	struct hps_stage_cost *row; /* n_stages */
+	struct hps_span *copy;	    /* n_layers + 2, twice */
+	struct hps_buf *b;
+	struct hps_err *err;
+};
 
 static const char *layer_name(const struct hps_cost *c, uint32_t l)
 {
@@ -11,200 +26,251 @@ static const char *layer_name(const struct hps_cost *c, uint32_t l)
 	return s ? s : "?";
 }
 
-/* Would one unit more at this stage leave its time as it is, or worse? */
-static bool more_is_no_help(const struct hps_cost *c, const struct hps_span *stage, uint32_t n,
-			    uint32_t i)
+/* The objective as people say it. */
+static double shown(const struct explanation *x, const struct hps_trial *t)
 {
-	struct hps_stage_time st = hps_cost_stage(
-		c, stage[i].first, stage[i].last, stage[i].type, i ? (int)stage[i - 1].type : -1,
-		i + 1 < n ? (int)stage[i + 1].type : -1, stage[0].units);
-
-	return stage[i].units < st.max_units &&
-	       hps_stage_et(c, &st, stage[i].units + 1) >= hps_stage_et(c, &st, stage[i].units);
+	return x->p->objective == HPS_PRICE_PER_HOUR ? t->price : t->cost * MILLION;
 }
 
-/* "stage 1 (layers 3-5 on "v100", 8 of 8 units) is bound by compute" */
-static void name_binding(const struct hps_cost *c, const struct hps_span *stage, uint32_t n,
-			 const struct hps_cost_result *r, uint32_t shards, char *out, size_t size)
+static const char *unit(const struct explanation *x)
 {
-	const struct hps_span *sp;
-
-	switch (r->binds) {
-	case HPS_BINDS_COMPUTE:
-	case HPS_BINDS_LINK:
-		sp = &stage[r->at];
-		snprintf(out, size,
-			 "stage %u (layers %u-%u on \"%s\", %u of %u units) is bound by %s%s",
-			 r->at, sp->first, sp->last, c->type[sp->type].name, sp->units,
-			 c->type[sp->type].limit, hps_binding_name(r->binds),
-			 more_is_no_help(c, stage, n, r->at)
-				 ? " (more units would synchronise for longer)"
-				 : "");
-		break;
-	case HPS_BINDS_PS_CPU:
-	case HPS_BINDS_PS_LINK:
-		snprintf(out, size, "the %s (%u of %u shards) is the bottleneck",
-			 hps_binding_name(r->binds), shards, c->ps.max);
-		break;
-	case HPS_BINDS_CORES:
-		snprintf(out, size, "all work shares %g cores", c->cores);
-		break;
-	}
+	return x->p->objective == HPS_PRICE_PER_HOUR ? "dollars per hour"
+						     : "dollars per million samples";
 }
 
-enum hps_status hps_explain_structure(const struct hps_problem *p, const struct hps_span *stage,
-				      uint32_t n_stages, const struct hps_trial *t,
-				      struct hps_err *err)
+static bool too_slow(const struct explanation *x, const struct hps_trial *t)
 {
-	struct hps_schedule sched = { stage, n_stages, t->shards };
-	struct hps_cost_result r;
-	char what[200] = "";
-
-	hps_cost_eval(p->cost, &sched, NULL, &r, NULL);
-	if (!r.fits)
-		return hps_err_set(err, HPS_NO, "this placement does not fit: %s", r.why);
-	name_binding(p->cost, stage, n_stages, &r, t->shards, what, sizeof(what));
-	hps_err_set(err, HPS_NO,
-		    "this placement reaches %.6g samples/s at best, below the floor of %.6g: %s",
-		    r.throughput, p->floor, what);
-	hps_err_hint(err, "method exact looks at all placements");
-	return HPS_NO;
+	return t->throughput < x->p->floor * (1 - HPS_TIE_EPS);
 }
 
-/* The least time a sample of one layer alone, on any type with all its units; *type is where. */
-static double best_alone(const struct hps_cost *c, uint32_t l, uint32_t *type, uint32_t *units)
+/* The same stages with one unit more or less at stage i; false: none would be left. */
+static bool score_with(const struct explanation *x, uint32_t i, int by, struct hps_trial *t)
 {
-	double best = INFINITY;
-
-	for (uint32_t t = 0; t < c->n_types; t++) {
-		uint32_t most = l ? c->type[t].limit : hps_cost_first_max(c, t);
-
-		/* The ring's time rises with k, the compute's falls: look at few or all. */
-		for (uint32_t k = 1; k <= most; k = k < 64 || k == most ? k + 1
-						    : 2 * k < most	? 2 * k
-									: most) {
-			struct hps_stage_time st = hps_cost_stage_bare(c, l, l, t, l ? 1 : k);
-			double et;
-
-			/* As if there were micro-batches for all. */
-			if (l && c->opt.form == HPS_COST_EXECUTOR)
-				st.busy = UINT32_MAX;
-			if (c->type[t].memory > 0 && hps_stage_memory(&st, k) > c->type[t].memory)
-				continue;
-			et = hps_stage_et(c, &st, k);
-			if (et < best) {
-				best = et;
-				*type = t;
-				*units = k;
-			}
-		}
-	}
-	return best;
+	memcpy(x->copy, x->s->stage, x->s->n_stages * sizeof(*x->copy));
+	x->copy[i].units += (uint32_t)by;
+	if (!x->copy[i].units)
+		return false;
+	hps_score(x->p, x->copy, x->s->n_stages, t);
+	return true;
 }
 
-/* The layer that is slowest even alone; true if it misses the floor or fits nowhere. */
-static bool slow_layer(const struct hps_problem *p, struct hps_err *err)
+static enum hps_status one_unit(const struct explanation *x, uint32_t i, int by)
 {
-	const struct hps_cost *c = p->cost;
-	double worst = 0, tau = hps_floor_tau(p);
-	uint32_t at = 0, type = 0, units = 0;
+	struct hps_trial t;
 
-	for (uint32_t l = 0; l < c->n_layers; l++) {
-		uint32_t t = 0, k = 0;
-		double et = best_alone(c, l, &t, &k);
+	if (!score_with(x, i, by, &t))
+		return hps_buf_printf(x->b, x->err, "  one unit less: none left\n");
+	return hps_buf_printf(x->b, x->err, "  one unit %s: %.6g samples/s, %.6g %s%s\n",
+			      by > 0 ? "more" : "less", t.throughput, shown(x, &t), unit(x),
+			      t.feasible	? ""
+			      : too_slow(x, &t) ? " (below the floor)"
+						: " (over a limit)");
+}
 
-		if (et <= worst)
+/* The floor binds a stage that one unit less would make too slow for it, the limit one whose type
+ * has no unit left. */
+static enum hps_status what_binds(const struct explanation *x, uint32_t i)
+{
+	const struct hps_span *sp = &x->s->stage[i];
+	const struct hps_cost_type *t = &x->c->type[sp->type];
+	const struct hps_stage_cost *row = &x->row[i];
+	bool pace = x->r.binds <= HPS_BINDS_LINK && x->r.at == i;
+	struct hps_trial less;
+	uint64_t used = 0;
+	enum hps_status rc;
+
+	rc = hps_buf_printf(x->b, x->err,
+			    "  %s binds: compute %.4g us, link %.4g us a sample, slack %.4g us%s\n",
+			    hps_binding_name(row->binds), row->ct_s * MILLION, row->dt_s * MILLION,
+			    row->slack_s * MILLION, pace ? "; sets the pace" : "");
+	if (!rc && score_with(x, i, -1, &less) && too_slow(x, &less))
+		rc = hps_buf_printf(x->b, x->err,
+				    "  floor binds: with one unit less %.6g samples/s are %.3g %% "
+				    "below it\n",
+				    less.throughput, 100 * (1 - less.throughput / x->p->floor));
+	for (uint32_t j = 0; j < x->s->n_stages; j++)
+		used += x->s->stage[j].type == sp->type ? x->s->stage[j].units : 0;
+	if (!rc && t->limited && used >= t->limit)
+		rc = hps_buf_printf(x->b, x->err, "  limit binds: all %u units of %s are in use\n",
+				    t->limit, t->name);
+	return rc;
+}
+
+static enum hps_status explain_stage(const struct explanation *x, uint32_t i)
+{
+	const struct hps_span *sp = &x->s->stage[i];
+	enum hps_status rc;
+
+	rc = hps_buf_printf(x->b, x->err, "stage %u: layers %u-%u (%s .. %s) on %s, %u units\n", i,
+			    sp->first, sp->last, layer_name(x->c, sp->first),
+			    layer_name(x->c, sp->last), x->c->type[sp->type].name, sp->units);
+	if (!rc)
+		rc = what_binds(x, i);
+	if (!rc)
+		rc = one_unit(x, i, -1);
+	return rc ? rc : one_unit(x, i, 1);
+}
+
+/* Layer l of stage i on type t instead, what is left of the stage on both sides. */
+static uint32_t move_layer(const struct hps_solution *s, uint32_t i, uint32_t l, uint32_t t,
+			   struct hps_span *out)
+{
+	uint32_t n = 0;
+
+	for (uint32_t j = 0; j < s->n_stages; j++) {
+		struct hps_span sp = s->stage[j];
+
+		if (j != i) {
+			out[n++] = sp;
 			continue;
-		worst = et;
-		at = l;
-		type = t;
-		units = k;
+		}
+		if (l > sp.first)
+			out[n++] = (struct hps_span){ sp.first, l - 1, sp.type, 0 };
+		out[n++] = (struct hps_span){ l, l, t, 0 };
+		if (l < sp.last)
+			out[n++] = (struct hps_span){ l + 1, sp.last, sp.type, 0 };
 	}
-	if (isinf(worst))
-		hps_err_set(err, HPS_NO, "layer %u \"%s\" fits the memory of no type", at,
-			    layer_name(c, at));
-	else if (worst > tau * (1 + HPS_TIME_EPS))
-		hps_err_set(err, HPS_NO,
-			    "no plan reaches %.6g samples/s: layer %u \"%s\" alone takes %.4g s a "
-			    "sample at least, %.4g s is allowed (on \"%s\", its best type, with %u "
-			    "units)",
-			    p->floor, at, layer_name(c, at), worst, tau, c->type[type].name, units);
-	else
-		return false;
-	return true;
+	return n;
 }
 
-static bool slow_servers(const struct hps_problem *p, struct hps_err *err)
+/* The layer at out[at] becomes part of the neighbours that have its type. */
+static uint32_t join_layer(struct hps_span *out, uint32_t n, uint32_t at)
 {
-	const struct hps_cost *c = p->cost;
-	double tau = hps_floor_tau(p), load = hps_cost_ps_time(c, 0, 1);
+	bool left = at && out[at - 1].type == out[at].type;
+	bool right = at + 1 < n && out[at + 1].type == out[at].type;
+	uint32_t from = at - left, to = at + right;
 
-	if (c->ps.max < c->ps.min) {
-		hps_err_set(err, HPS_NO,
-			    "%u parameter server shards are needed, %u PS cores are "
-			    "there",
-			    c->ps.min, c->ps.max);
-		return true;
+	out[from].last = out[to].last;
+	memmove(&out[from + 1], &out[to + 1], (n - to - 1) * sizeof(*out));
+	return n - (to - from);
+}
+
+/* What the plan is worth with layer l of stage i on type t. */
+static enum hps_status try_elsewhere(const struct explanation *x, uint32_t i, uint32_t l,
+				     uint32_t t, struct hps_trial *out)
+{
+	struct hps_span *joined = x->copy + x->c->n_layers + 2;
+	uint32_t n = move_layer(x->s, i, l, t, x->copy), at = i + (l > x->s->stage[i].first);
+	uint32_t m;
+	struct hps_trial other;
+	enum hps_status rc = HPS_OK;
+
+	memcpy(joined, x->copy, n * sizeof(*joined));
+	m = x->p->merge ? hps_spans_join(joined, n) : join_layer(joined, n, at);
+	rc = hps_settle(x->p, joined, m, out, x->err);
+	if (rc || m == n || x->p->merge)
+		return rc;
+	rc = hps_settle(x->p, x->copy, n, &other, x->err);
+	if (!rc && hps_trial_better(&other, out))
+		*out = other;
+	return rc;
+}
+
+static enum hps_status layer_elsewhere(const struct explanation *x, uint32_t i, uint32_t l)
+{
+	enum hps_status rc = hps_buf_printf(x->b, x->err, "  %u %s on %s:", l, layer_name(x->c, l),
+					    x->c->type[x->s->stage[i].type].name);
+
+	for (uint32_t t = 0; !rc && t < x->c->n_types; t++) {
+		const char *name = x->c->type[t].name;
+		struct hps_trial trial;
+
+		if (t == x->s->stage[i].type)
+			continue;
+		rc = try_elsewhere(x, i, l, t, &trial);
+		if (!rc && trial.feasible)
+			rc = hps_buf_printf(x->b, x->err, " %s %.6g (%+.3g %%)", name,
+					    shown(x, &trial),
+					    100 * (trial.objective / x->s->trial.objective - 1));
+		else if (!rc && too_slow(x, &trial))
+			rc = hps_buf_printf(x->b, x->err, " %s too slow (%.4g samples/s)", name,
+					    trial.throughput);
+		else if (!rc)
+			rc = hps_buf_printf(x->b, x->err, " %s does not fit", name);
 	}
-	if (!(load > c->ps.max * tau * (1 + HPS_TIME_EPS)))
-		return false;
-	hps_err_set(
-		err, HPS_NO,
-		"no plan reaches %.6g samples/s: the servers take %.4g s a sample, %u shards at "
-		"most make it %.4g s, %.4g s is allowed",
-		p->floor, load, c->ps.max, load / c->ps.max, tau);
-	return true;
+	return rc ? rc : hps_buf_printf(x->b, x->err, "\n");
 }
 
-/* ", the best there is is 5040 samples/s: ..." */
-static void add_fastest(const struct hps_problem *p, const struct hps_solution *f,
-			struct hps_err *err)
+static enum hps_status explain_layers(const struct explanation *x)
 {
-	struct hps_schedule sched = { f->stage, f->n_stages, f->trial.shards };
-	struct hps_cost_result r;
-	char what[200] = "";
+	enum hps_status rc = hps_buf_printf(x->b, x->err,
+					    "layers elsewhere (%s, units settled anew)\n", unit(x));
 
-	hps_cost_eval(p->cost, &sched, NULL, &r, NULL);
-	name_binding(p->cost, f->stage, f->n_stages, &r, f->trial.shards, what, sizeof(what));
-	if (err->msg[0]) {
-		size_t len = strlen(err->msg);
+	for (uint32_t i = 0; !rc && i < x->s->n_stages; i++)
+		for (uint32_t l = x->s->stage[i].first; !rc && l <= x->s->stage[i].last; l++)
+			rc = layer_elsewhere(x, i, l);
+	return rc;
+}
 
-		snprintf(err->msg + len, sizeof(err->msg) - len,
-			 "; the best throughput there is is %.6g samples/s", f->trial.throughput);
-		return;
+/* Sweeps are enough to see what would be cheapest without the floor. */
+enum { OPEN_EVALUATIONS = 2000 };
+
+static enum hps_status explain_floor(const struct explanation *x)
+{
+	const struct hps_problem *p = x->p;
+	const struct hps_trial *mine = &x->s->trial;
+	struct hps_problem open = *p;
+	struct hps_solution s;
+	enum hps_status rc;
+
+	if (p->floor <= 0)
+		return hps_buf_printf(x->b, x->err, "floor: none\n");
+	open.floor = 0;
+	open.max_evaluations = OPEN_EVALUATIONS;
+	open.hooks.news = NULL;
+	rc = hps_plan_exact(&open, "", &s, x->err);
+	if (rc == HPS_NO) /* interrupted: nothing is known */
+		rc = HPS_OK;
+	else if (!rc && hps_lower(s.trial.objective, mine->objective))
+		rc = hps_buf_printf(x->b, x->err,
+				    "floor: %.6g costs %.3g %% more than the cheapest plan without "
+				    "it (%.6g %s at %.6g samples/s)\n",
+				    p->floor, 100 * (mine->objective / s.trial.objective - 1),
+				    shown(x, &s.trial), unit(x), s.trial.throughput);
+	else if (!rc)
+		rc = hps_buf_printf(x->b, x->err, "floor: %.6g does not bind, %.6g is %s%s\n",
+				    p->floor, mine->throughput,
+				    mine->throughput > p->floor * (1 + HPS_TIE_EPS) ? "cheaper"
+										    : "cheapest",
+				    s.proven ? "" : " as far as was looked");
+	hps_solution_release(&s);
+	return rc;
+}
+
+static enum hps_status explain(const struct explanation *x)
+{
+	double steady_s = x->r.rate_s * x->c->opt.batch;
+	enum hps_status rc = HPS_OK;
+
+	for (uint32_t i = 0; !rc && i < x->s->n_stages; i++)
+		rc = explain_stage(x, i);
+	if (!rc && x->r.binds > HPS_BINDS_LINK)
+		rc = hps_buf_printf(x->b, x->err, "the %s set the pace\n",
+				    hps_binding_name(x->r.binds));
+	if (!rc && x->r.step_s > steady_s * (1 + HPS_TIE_EPS))
+		rc = hps_buf_printf(x->b, x->err,
+				    "a step takes %.3g %% longer than the steady state: filling, "
+				    "draining and synchronising\n",
+				    100 * (x->r.step_s / steady_s - 1));
+	if (!rc)
+		rc = explain_floor(x);
+	return rc || x->c->n_types < 2 ? rc : explain_layers(x);
+}
+
+enum hps_status hps_plan_explain(const struct hps_problem *p, const struct hps_solution *s,
+				 struct hps_buf *b, struct hps_err *err)
+{
+	struct explanation x = { .p = p, .c = p->cost, .s = s, .b = b, .err = err };
+	struct hps_schedule sched = { s->stage, s->n_stages, s->trial.shards };
+	enum hps_status rc = HPS_MEMORY;
+
+	x.row = hps_calloc(s->n_stages, sizeof(*x.row), err);
+	x.copy = hps_calloc(2 * ((size_t)p->cost->n_layers + 2), sizeof(*x.copy), err);
+	if (x.row && x.copy) {
+		hps_cost_eval(p->cost, &sched, NULL, &x.r, x.row);
+		rc = explain(&x);
 	}
-	hps_err_set(
-		err, HPS_NO,
-		"no plan reaches %.6g samples/s: the best throughput there is is %.6g, where %s",
-		p->floor, f->trial.throughput, what);
-}
-
-/* More stages than units, say: which limits are there? */
-static void no_fit(const struct hps_problem *p, struct hps_err *err)
-{
-	const struct hps_cost *c = p->cost;
-	uint64_t units = 0;
-
-	for (uint32_t t = 0; t < c->n_types; t++)
-		units += c->type[t].limit;
-	hps_err_set(err, HPS_NO,
-		    "no plan fits the memory and the limits: %u types with %" PRIu64
-		    " units in all, memory of the largest %.4g bytes a unit",
-		    c->n_types, units, c->type[0].memory);
-}
-
-enum hps_status hps_explain_no(const struct hps_problem *p, const struct hps_solution *fastest,
-			       struct hps_err *err)
-{
-	struct hps_err mine = { .status = HPS_NO };
-
-	if (!slow_layer(p, &mine) && !slow_servers(p, &mine) && !fastest)
-		no_fit(p, &mine);
-	if (fastest)
-		add_fastest(p, fastest, &mine);
-	hps_err_hint(&mine,
-		     "lower the floor (-t), raise limits in the cluster, or add a faster type");
-	if (err)
-		*err = mine;
-	return HPS_NO;
+	free(x.row);
+	free(x.copy);
+	return rc;
 }

@@ -209,8 +209,10 @@ enum hps_status hps_spans_of_plan(const struct hps_cost *c, const struct hps_pla
 /* For a person: a table of stages, and the summary line. */
 enum hps_status hps_plan_text(const struct hps_problem *p, const struct hps_solution *s,
 			      const char *method, struct hps_buf *b, struct hps_err *err);
-/* What binds each stage, its slack, the cost at one unit less and more, the price of the
- * floor. */
+/* For each stage what binds it (compute, link, floor, limit), its slack, and what one unit less
+ * and one more would do; the price of the floor; and what each layer would cost on each other
+ * type, the rest of the cuts and types as they are and units settled anew. A layer that comes to
+ * stand beside a stage of its new type joins it where that is better, or the rule. */
 enum hps_status hps_plan_explain(const struct hps_problem *p, const struct hps_solution *s,
 				 struct hps_buf *b, struct hps_err *err);
 

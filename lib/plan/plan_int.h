@@ -53,6 +53,9 @@ enum hps_status hps_settle_within(const struct hps_problem *p, struct hps_span *
 void hps_climb(const struct hps_problem *p, struct hps_span *stage, uint32_t n,
 	       struct hps_trial *best);
 
+/* Neighbours on one type become one stage. Returns how many are left. */
+uint32_t hps_spans_join(struct hps_span *stage, uint32_t n);
+
 /* Why a given structure does not do: HPS_NO with numbers in err. */
 enum hps_status hps_explain_structure(const struct hps_problem *p, const struct hps_span *stage,
 				      uint32_t n_stages, const struct hps_trial *t,

@@ -94,7 +94,7 @@ void hps_search_offer(struct hps_search *s, const struct hps_span *stage, uint32
 	s->best_trial = *trial;
 }
 
-static uint32_t merge(struct hps_span *stage, uint32_t n)
+uint32_t hps_spans_join(struct hps_span *stage, uint32_t n)
 {
 	uint32_t m = 0;
 
@@ -113,7 +113,7 @@ enum hps_status hps_search_try(struct hps_search *s, struct hps_span *stage, uin
 	enum hps_status rc;
 
 	if (s->problem->merge)
-		*n = merge(stage, *n);
+		*n = hps_spans_join(stage, *n);
 	rc = hps_settle(s->problem, stage, *n, out, err);
 	if (rc)
 		return rc;

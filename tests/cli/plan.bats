@@ -123,12 +123,19 @@ bats_require_minimum_version 1.5.0
 	output_has "throughput   319829 samples/s (floor 300000)"
 	output_has "proven optimal"
 	output_has "compute binds"
+	output_has "floor binds: with one unit less 297297 samples/s are 0.901 % below it"
 	output_has "one unit less: 297297 samples/s"
 	output_has "(below the floor)"
 	output_has "floor: 300000 costs 1.95 % more"
 	output_has "2 fc1 on cpu: v100"
 	run hps-plan --text --explain -t 1000 "$P/two-types.json"
 	output_has "floor: 1000 does not bind, 225734 is cheaper"
+	[[ $output != *"floor binds"* ]]
+	# By the hour costs are by the hour; the last unit of a type is a limit.
+	run hps-plan --text --explain -t 300000 --objective price --what-if c0.units.cpu=12,c1.units.cpu=0 \
+		"$P/two-types.json"
+	output_has "limit binds: all 12 units of cpu are in use"
+	output_has "layers elsewhere (dollars per hour, units settled anew)"
 	# With JSON on standard output, --explain goes to standard error.
 	hps-plan --explain "$P/two-types.json" 2>why | jq -e .plan
 	grep -q "stage 0: layers 0-5" why

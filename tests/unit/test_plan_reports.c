@@ -155,6 +155,61 @@ static void test_frontier(void **state)
 	plan_case_release(&pc);
 }
 
+/* --- explain --- */
+
+/* What explain says that layer l of the plan would cost on type t. */
+static double said_elsewhere(const char *text, uint32_t l, const char *t)
+{
+	char what[32];
+	const char *line;
+
+	snprintf(what, sizeof(what), "\n  %u l%u on ", l, l);
+	line = strstr(text, what);
+	assert_non_null(line);
+	snprintf(what, sizeof(what), " %s ", t);
+	line = strstr(strchr(line, ':'), what);
+	assert_non_null(line);
+	return strtod(line + strlen(what), NULL);
+}
+
+/* Layer 1 of t0 | t0 t0 | t1 (stages 0, 1-2, 3) on t1, and layer 2: a stage of its own, or with its
+ * neighbour of that type. */
+static void test_explain(void **state)
+{
+	struct hps_span plan[3] = { { 0, 0, 0, 1 }, { 1, 2, 0, 1 }, { 3, 4, 1, 1 } };
+	struct hps_span alone[4] = {
+		{ 0, 0, 0, 0 }, { 1, 1, 1, 0 }, { 2, 2, 0, 0 }, { 3, 4, 1, 0 }
+	};
+	struct hps_span own[4] = { { 0, 0, 0, 0 }, { 1, 1, 0, 0 }, { 2, 2, 1, 0 }, { 3, 4, 1, 0 } };
+	struct hps_span joined[3] = { { 0, 0, 0, 0 }, { 1, 1, 0, 0 }, { 2, 4, 1, 0 } };
+	struct hps_span merged[2] = { { 0, 1, 0, 0 }, { 2, 4, 1, 0 } };
+	struct hps_solution s = { .stage = plan, .n_stages = 3 };
+	struct hps_buf b = HPS_BUF_INIT;
+	struct hps_trial t, u;
+	struct hps_err err = { 0 };
+	struct plan_case pc;
+
+	(void)state;
+	open_case(&pc);
+	hps_score(&pc.problem, plan, 3, &s.trial);
+	assert_int_equal(hps_plan_explain(&pc.problem, &s, &b, &err), HPS_OK);
+	assert_int_equal(hps_settle(&pc.problem, alone, 4, &t, &err), HPS_OK);
+	assert_true(fabs(said_elsewhere(b.data, 1, "t1") / (t.cost * 1e6) - 1) < 1e-5);
+	assert_int_equal(hps_settle(&pc.problem, own, 4, &t, &err), HPS_OK);
+	assert_int_equal(hps_settle(&pc.problem, joined, 3, &u, &err), HPS_OK);
+	assert_true(t.cost != u.cost);
+	assert_true(fabs(said_elsewhere(b.data, 2, "t1") / (fmin(t.cost, u.cost) * 1e6) - 1) <
+		    1e-5);
+	hps_buf_release(&b);
+	/* The rule joins whatever its choice. */
+	pc.problem.merge = true;
+	assert_int_equal(hps_plan_explain(&pc.problem, &s, &b, &err), HPS_OK);
+	assert_int_equal(hps_settle(&pc.problem, merged, 2, &t, &err), HPS_OK);
+	assert_true(fabs(said_elsewhere(b.data, 2, "t1") / (t.cost * 1e6) - 1) < 1e-5);
+	hps_buf_release(&b);
+	plan_case_release(&pc);
+}
+
 /* --- what-if --- */
 
 static void open_job(struct hps_job *job)
@@ -298,9 +353,10 @@ static void test_what_if_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compare),	       cmocka_unit_test(test_compare_all),
-		cmocka_unit_test(test_frontier),       cmocka_unit_test(test_what_if),
-		cmocka_unit_test(test_declared_speed), cmocka_unit_test(test_what_if_refuses),
+		cmocka_unit_test(test_compare),		cmocka_unit_test(test_compare_all),
+		cmocka_unit_test(test_frontier),	cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_what_if),		cmocka_unit_test(test_declared_speed),
+		cmocka_unit_test(test_what_if_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
