@@ -331,6 +331,18 @@ static enum hps_status plan(struct run *run, const struct hps_before *before, st
 
 /* --- from words to a problem --- */
 
+static enum hps_status edit(struct run *run, struct hps_err *err)
+{
+	struct hps_buf notes = HPS_BUF_INIT;
+	enum hps_status rc = hps_what_if(&run->job, run->opt->what_if, &notes, err);
+
+	for (char *line = notes.data, *end; !rc && line && (end = strchr(line, '\n'));
+	     line = end + 1)
+		hps_warn("%.*s", (int)(end - line), line);
+	hps_buf_release(&notes);
+	return rc;
+}
+
 /* With what-if the plan for things as they are comes first, where it is to be compared with. */
 static enum hps_status set_up(struct run *run, struct hps_before *before, struct hps_err *err)
 {
@@ -342,7 +354,7 @@ static enum hps_status set_up(struct run *run, struct hps_before *before, struct
 				     before, err);
 	run->told = INFINITY;
 	if (!rc && opt->what_if)
-		rc = hps_what_if(&run->job, opt->what_if, err);
+		rc = edit(run, err);
 	if (!rc)
 		rc = hps_problem_setup(&run->job, &opt->words, false, &run->cost, &run->problem,
 				       err);

@@ -2,11 +2,15 @@
  *
  *   v100.price=1.2,network.bandwidth=1e9
  *
- * TYPE.price|limit|memory|speed|bandwidth|latency, network.bandwidth|latency, ps.price. Each means
- * what it means in the cluster section (where hosts have units of a type, or one host has the
- * type, their numbers and the measured link still win). speed is times as fast as the `like` type
- * where the type was declared by one, else times as fast as measured; op_speed keeps its kinds'
- * ratios to speed. A type called "network" or "ps" is not reached.
+ *   TYPE.price|limit|memory|speed|bandwidth|latency   HOST.cores|ps_cores|memory|units.TYPE
+ *   network.bandwidth|latency   link.bandwidth|latency   ps.price   shard.rows_per_s|bytes_per_s
+ *
+ * Each means what it means in the cluster section; link and shard are the profile's measured ones.
+ * Where hosts have units of a type their numbers win over its limit, and the network or the
+ * measured link over its own link (cost.h): such edits are noted. speed is times as fast as
+ * the `like` type where the type was declared by one, else times as fast as measured; op_speed
+ * keeps its kinds' ratios to speed. A type or host called network, ps, link or shard is not reached, nor a
+ * host that has the name of a type.
  */
 #ifndef HPS_PLAN_WHATIF_H
 #define HPS_PLAN_WHATIF_H
@@ -15,10 +19,11 @@
 #include "plan/plan.h"
 #include "plan/setup.h"
 
-/* Change job->cluster, and for a speed job->profile, and both in job->doc. Nothing is changed on
- * HPS_USAGE: an edit that does not parse, a name that is not there (with the list of those that
- * are), a number that is not allowed. */
-enum hps_status hps_what_if(struct hps_job *job, const char *edits, struct hps_err *err);
+/* Change job's cluster and profile, and both in job->doc; notes gets a line for each edit that
+ * something else overrides. Nothing is changed on HPS_USAGE: an edit that does not parse, a name
+ * that is not there (with the list of those that are), a number that is not allowed. */
+enum hps_status hps_what_if(struct hps_job *job, const char *edits, struct hps_buf *notes,
+			    struct hps_err *err);
 
 /* The plan as things are. Release in every case. */
 struct hps_before {

@@ -132,8 +132,7 @@ bats_require_minimum_version 1.5.0
 	output_has "floor: 1000 does not bind, 225734 is cheaper"
 	[[ $output != *"floor binds"* ]]
 	# By the hour costs are by the hour; the last unit of a type is a limit.
-	run hps-plan --text --explain -t 300000 --objective price --what-if c0.units.cpu=12,c1.units.cpu=0 \
-		"$P/two-types.json"
+	run hps-plan --text --explain -t 300000 --objective price --what-if cpu.limit=12 "$P/two-types.json"
 	output_has "limit binds: all 12 units of cpu are in use"
 	output_has "layers elsewhere (dollars per hour, units settled anew)"
 	# With JSON on standard output, --explain goes to standard error.
@@ -176,10 +175,33 @@ bats_require_minimum_version 1.5.0
 	# The document is whole: what follows reads it.
 	hps-plan -q -t 300000 if.json | jq -S .plan.stages >again
 	jq -S .plan.stages if.json | cmp - again
-	refused 2 'the cluster has no "tpu"; it has cpu, v100, network, ps' \
+	refused 2 'the cluster has no "tpu"; it has cpu, v100, network, ps, link, shard' \
 		--what-if tpu.price=1 "$P/two-types.json"
 	refused 2 "it has price, limit, memory, speed" --what-if v100.colour=1 "$P/two-types.json"
 	refused 2 "v100.limit: expected an integer" --what-if v100.limit=0 "$P/two-types.json"
+	refused 2 "expected NAME.FIELD=NUMBER" --what-if price=1 "$P/two-types.json"
+	refused 2 "expected NAME.FIELD=NUMBER" --what-if v100.price "$P/two-types.json"
+}
+
+@test "what-if: hosts, and edits that something else overrides" {
+	jq --slurpfile c "$HPS_ROOT/testdata/clusters/two-types.json" '.cluster = $c[0]' \
+		"$P/two-types.json" >hosts.json
+	refused 2 'has no "tpu"; it has cpu, v100, c0, c1, g0, network, ps, link, shard' \
+		--what-if tpu.price=1 hosts.json
+	refused 2 "c0.units.tpu: the cluster has no such type" --what-if c0.units.tpu=1 hosts.json
+	refused 2 "it has memory, cores, ps_cores, units.TYPE" --what-if c0.price=1 hosts.json
+	refused 2 "c0.cores: expected an integer" --what-if c0.cores=0 hosts.json
+	hps-plan --what-if v100.limit=99,v100.bandwidth=1e6 hosts.json >same.json 2>told
+	grep -q "hosts have 8 units of v100, more of its limit is not used (HOST.units.v100=N" told
+	grep -q "the link of v100 is not used between hosts, the network is" told
+	# What is reached changes the plan.
+	hps-plan --what-if shard.rows_per_s=1e3,link.latency=1 hosts.json 2>told |
+		jq -e '.profile.shard.rows_per_s == 1000 and (.profile.shard.measured | not) and
+			.profile.link.latency == 1 and .plan.throughput_samples_per_s < 1e5'
+	run ! grep "not used" told
+	hps-plan -q --what-if c0.units.cpu=1,c1.units.cpu=0,c0.memory=1e9 hosts.json |
+		jq -e '([.plan.stages[] | select(.type == "cpu") | .units] | add // 0) <= 1 and
+			(.cluster.hosts[] | select(.name == "c0") | .memory == 1e9)'
 }
 
 @test "bad documents are named with their place" {

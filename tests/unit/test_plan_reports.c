@@ -212,6 +212,16 @@ static void test_explain(void **state)
 
 /* --- what-if --- */
 
+/* Without the notes. */
+static enum hps_status what_if(struct hps_job *job, const char *edits, struct hps_err *err)
+{
+	struct hps_buf notes = HPS_BUF_INIT;
+	enum hps_status rc = hps_what_if(job, edits, &notes, err);
+
+	hps_buf_release(&notes);
+	return rc;
+}
+
 static void open_job(struct hps_job *job)
 {
 	const char *root = getenv("HPS_ROOT");
@@ -241,11 +251,11 @@ static void test_what_if(void **state)
 	oct = job.profile.time[(size_t)gpu * L].oct;
 	forward = job.profile.time[(size_t)gpu * L].forward.c1;
 	cpu_oct = job.profile.time[0].oct;
-	assert_int_equal(hps_what_if(&job,
-				     "v100.price=1.25,v100.limit=3,v100.memory=5e9,"
-				     "v100.bandwidth=7e8,v100.latency=1e-3,network.bandwidth=1e9,"
-				     "network.latency=2e-5,ps.price=0.5,cpu.price=0.0625",
-				     &err),
+	assert_int_equal(what_if(&job,
+				 "v100.price=1.25,v100.limit=3,v100.memory=5e9,"
+				 "v100.bandwidth=7e8,v100.latency=1e-3,network.bandwidth=1e9,"
+				 "network.latency=2e-5,ps.price=0.5,cpu.price=0.0625",
+				 &err),
 			 HPS_OK);
 	gpu = hps_cluster_type(&job.cluster, "v100");
 	assert_true(job.cluster.type[gpu].price == 1.25);
@@ -258,7 +268,7 @@ static void test_what_if(void **state)
 	assert_true(job.cluster.ps_price == 0.5);
 	assert_true(job.cluster.type[hps_cluster_type(&job.cluster, "cpu")].price == 0.0625);
 	/* Twice as fast as measured: half the time, and no longer measured. */
-	assert_int_equal(hps_what_if(&job, "v100.speed=2", &err), HPS_OK);
+	assert_int_equal(what_if(&job, "v100.speed=2", &err), HPS_OK);
 	gpu = hps_profile_type(&job.profile, "v100");
 	assert_true(fabs(job.profile.time[(size_t)gpu * L].oct - oct / 2) < 1e-15);
 	assert_true(fabs(job.profile.time[(size_t)gpu * L].forward.c1 - forward / 2) < 1e-18);
@@ -294,9 +304,9 @@ static void test_declared_speed(void **state)
 	t->op_speed[0] = 6;
 	at = (size_t)hps_profile_type(&job.profile, "v100") * job.profile.n_layers;
 	oct = job.profile.time[at].oct;
-	assert_int_equal(hps_what_if(&job, "v100.speed=12", &err), HPS_OK);
+	assert_int_equal(what_if(&job, "v100.speed=12", &err), HPS_OK);
 	assert_true(job.profile.time[at].oct == oct);
-	assert_int_equal(hps_what_if(&job, "v100.speed=24", &err), HPS_OK);
+	assert_int_equal(what_if(&job, "v100.speed=24", &err), HPS_OK);
 	assert_true(job.profile.time[at].oct == oct / 2);
 	assert_true(t->speed == 24 && t->op_speed[0] == 12);
 	hps_job_release(&job);
@@ -333,19 +343,19 @@ static void test_what_if_refuses(void **state)
 	open_job(&job);
 	price = job.cluster.type[0].price;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		assert_int_equal(hps_what_if(&job, bad[i].edits, &err), HPS_USAGE);
+		assert_int_equal(what_if(&job, bad[i].edits, &err), HPS_USAGE);
 		if (!strstr(err.msg, bad[i].says))
 			fail_msg("%s: got \"%s\"", bad[i].edits, err.msg);
 	}
 	/* All or none of the edits. */
-	assert_int_equal(hps_what_if(&job, "cpu.price=9,tpu.price=1", &err), HPS_USAGE);
+	assert_int_equal(what_if(&job, "cpu.price=9,tpu.price=1", &err), HPS_USAGE);
 	assert_true(job.cluster.type[0].price == price);
 	many = calloc(4000, 1);
 	for (int i = 0; i < 65; i++)
 		strcat(many, i ? ",cpu.price=1" : "cpu.price=1");
-	assert_int_equal(hps_what_if(&job, many, &err), HPS_USAGE);
+	assert_int_equal(what_if(&job, many, &err), HPS_USAGE);
 	memset(many, 'x', 3999);
-	assert_int_equal(hps_what_if(&job, many, &err), HPS_USAGE);
+	assert_int_equal(what_if(&job, many, &err), HPS_USAGE);
 	free(many);
 	hps_job_release(&job);
 }
