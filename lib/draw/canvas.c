@@ -1,4 +1,4 @@
-/* How do boxes, lines and text become SVG? Colours: Okabe and Ito, Color Universal Design (2008). */
+/* How do boxes, lines and text become SVG? Colours: Okabe and Ito, Color Universal Design, 2008. */
 #include "draw/canvas_int.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -190,7 +190,8 @@ static enum hps_status draw(const struct drawing *d)
 	if (!rc)
 		rc = hps_buf_printf(
 			d->b, d->err,
-			" + \"\\n%.6g samples/s, %.6g dollars per million samples; a cycle is %s%s\";\n"
+			" + \"\\n%.6g samples/s, %.6g dollars per million samples; a cycle is "
+			"%s%s\";\n"
 			"\tlabelloc=t; rankdir=TB; compound=true;\n"
 			"\tgraph [fontname=\"sans-serif\"];\n"
 			"\tnode [shape=box, style=filled, fillcolor=white, "

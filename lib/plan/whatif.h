@@ -5,12 +5,12 @@
  *   TYPE.price|limit|memory|speed|bandwidth|latency   HOST.cores|ps_cores|memory|units.TYPE
  *   network.bandwidth|latency   link.bandwidth|latency   ps.price   shard.rows_per_s|bytes_per_s
  *
- * Each means what it means in the cluster section; link and shard are the profile's measured ones.
- * Where hosts have units of a type their numbers win over its limit, and the network or the
- * measured link over its own link (cost.h): such edits are noted. speed is times as fast as
- * the `like` type where the type was declared by one, else times as fast as measured; op_speed
- * keeps its kinds' ratios to speed. A type or host called network, ps, link or shard is not reached, nor a
- * host that has the name of a type.
+ * Each means what it means in the cluster section; link and shard are the profile's. Where hosts
+ * have units of a type their numbers win over its limit, and the network or the measured link over
+ * its own link (cost.h): such edits are noted. speed is times as fast as the `like` type where the
+ * type was declared by one, else times as fast as measured; op_speed keeps its kinds' ratios to
+ * speed. A type or host called network, ps, link or shard is not reached, nor a host that has the
+ * name of a type.
  */
 #ifndef HPS_PLAN_WHATIF_H
 #define HPS_PLAN_WHATIF_H
