@@ -6,6 +6,7 @@
 
 uint32_t message_new(struct sim *s, enum message_kind kind, uint32_t replica, uint32_t token)
 {
+	const struct replica *r = &s->replica[replica];
 	uint32_t m = sim_new_message(s);
 	struct message *x;
 
@@ -13,11 +14,10 @@ uint32_t message_new(struct sim *s, enum message_kind kind, uint32_t replica, ui
 		return NONE;
 	x = &s->message[m];
 	*x = (struct message){ .kind = kind,
-			       .stage = s->replica[replica].stage,
+			       .stage = r->stage,
 			       .replica = replica,
 			       .token = token,
-			       .step = token != NONE ? s->token[token].step
-						     : s->replica[replica].cur,
+			       .step = token != NONE ? s->token[token].step : r->cur - (r->cur > 0),
 			       .next = NONE };
 	return m;
 }

@@ -283,8 +283,8 @@ static void synchronise(struct sim *s, uint32_t r)
 	struct replica *x = &s->replica[r];
 	const struct stage *st = &s->stage[x->stage];
 
+	x->cur++;
 	if (sim_bsp(s)) {
-		x->cur++;
 		if ((st->dense > 0 || st->active > 1) && x->cur % st->period == 0)
 			dense_begin(s, r);
 		else

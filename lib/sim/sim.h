@@ -45,8 +45,9 @@
  *   and further, for the step (bsp):
  *   5. stages are alike, or there is one micro-batch a replica, or one stage;
  *   6. transfers at cuts are short against computing, as gradients and activations meet on a link;
- *   7. of a synchronisation through servers either the link or the shard's work counts, not
- *      both; of rows the same, and they are few against computing unless M = 1;
+ *   7. of a synchronisation of several replicas through servers either the link or the shard's
+ *      work counts, not both; rows are few against computing, or there is one micro-batch a
+ *      step (else their transfers hide behind computing);
  *   8. only the first stage synchronises, or it takes longest: the others' is hidden in draining;
  *   or for the rate (asp, paper):
  *   9. enough is in flight: 2 M k_first micro-batches, and 2 away for a replica of the next

@@ -203,10 +203,8 @@ static void rows_step(struct sim_case *c, struct hps_rng *r)
 	c->size[0].sparse_keys = c->size[0].sparse_bytes / 40;
 	c->schedule.shards = number(r, 1, 3);
 	c->profile.link.latency = one_in(r, 2) ? scale(r, 1e-6, 1e-3) : 0;
-	if (one_in(r, 2))
-		c->profile.shard.rows_per_s = scale(r, 1e5, 1e7);
-	else
-		c->profile.link.bandwidth = scale(r, 1e7, 1e10);
+	c->profile.shard.rows_per_s = one_in(r, 3) ? 0 : scale(r, 1e5, 1e7);
+	c->profile.link.bandwidth = one_in(r, 3) ? 0 : scale(r, 1e7, 1e10);
 }
 
 /* Assumption 10: links that are used meet no other resource that is. */
