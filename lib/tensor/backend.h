@@ -46,11 +46,12 @@ struct hps_backend {
 	void (*copy2d)(float *out, int ldo, const float *in, int ldi, int m, int n, bool add);
 };
 
-/* The CPU backend over OpenBLAS; sets its thread count to 1. Never fails here. */
+/* The CPU backend over OpenBLAS, which is loaded at the first call and computes in the thread that
+ * calls. NULL: it is not installed. */
 const struct hps_backend *hps_backend_openblas(void);
 
-/* The backend of a device: cuda is refused with HPS_DEVICE and a reason until a
- * plugin is there. */
+/* The backend of a device, for one more thread that computes: cuda is refused with HPS_DEVICE and a
+ * reason until a plugin is there; HPS_MEMORY: a thread of cpu would find no room to compute in. */
 enum hps_status hps_backend_for(int device /* enum hps_device */, const struct hps_backend **out,
 				struct hps_err *err);
 

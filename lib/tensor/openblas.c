@@ -3,8 +3,6 @@
  */
 #include "tensor/backend.h"
 
-#include <cblas.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
@@ -29,15 +27,19 @@ static enum hps_status cpu_copy(void *out, const void *in, size_t bytes, struct 
 static void cpu_gemm(bool ta, bool tb, int m, int n, int k, float alpha, const float *a, int lda,
 		     const float *b, int ldb, float beta, float *c, int ldc)
 {
-	if (m == 0 || n == 0)
-		return;
-	cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+	const struct hps_openblas *blas;
+
+	if (m == 0 || n == 0 || hps_openblas_load(&blas, NULL) != HPS_OK)
+		return; /* whoever has the backend has loaded it */
+	blas->sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
 		    m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-static void one_thread(void)
+static const char *cpu_kernels(void)
 {
-	openblas_set_num_threads(1);
+	const struct hps_openblas *blas;
+
+	return hps_openblas_load(&blas, NULL) == HPS_OK ? blas->corename() : "none";
 }
 
 const struct hps_backend *hps_backend_openblas(void)
@@ -46,7 +48,7 @@ const struct hps_backend *hps_backend_openblas(void)
 		.abi = HPS_BACKEND_ABI,
 		.name = "openblas",
 		.host_memory = true,
-		.kernels = hps_openblas_kernels,
+		.kernels = cpu_kernels,
 		.alloc = cpu_alloc,
 		.release = free,
 		.upload = cpu_copy,
@@ -56,18 +58,24 @@ const struct hps_backend *hps_backend_openblas(void)
 		.act_grad = hps_cpu_act_grad,
 		.copy2d = hps_cpu_copy2d,
 	};
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const struct hps_openblas *blas;
 
-	pthread_once(&once, one_thread);
-	return &backend;
+	return hps_openblas_load(&blas, NULL) == HPS_OK ? &backend : NULL;
 }
 
 enum hps_status hps_backend_for(int device, const struct hps_backend **out, struct hps_err *err)
 {
+	const struct hps_openblas *blas;
+	enum hps_status st;
+
 	switch (device) {
 	case DEVICE_CPU:
-		*out = hps_backend_openblas();
-		return HPS_OK;
+		st = hps_openblas_load(&blas, err);
+		if (st == HPS_OK)
+			st = hps_openblas_room(blas, err);
+		if (st == HPS_OK)
+			*out = hps_backend_openblas();
+		return st;
 	case DEVICE_CUDA:
 		hps_err_set(err, HPS_DEVICE,
 			    "no backend for device cuda: this hps has only openblas");

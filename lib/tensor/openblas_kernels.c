@@ -4,19 +4,15 @@
  */
 #include "tensor/openblas_int.h"
 
-#include <cblas.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an OpenBLAS that carries many processors' kernels; absent from others, and weak so. */
-extern void gotoblas_dynamic_init(void) __attribute__((weak));
-extern void gotoblas_dynamic_quit(void) __attribute__((weak));
-
 /* NULL: nothing better is known. */
-static const char *better_kernels(void)
+static const char *better_kernels(const struct hps_openblas *b)
 {
 #if defined(__x86_64__)
-	if (strcmp(openblas_get_corename(), "Prescott") != 0)
+	if (strcmp(b->corename(), "Prescott") != 0)
 		return NULL;
 	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
@@ -28,23 +24,21 @@ static const char *better_kernels(void)
 	return NULL;
 }
 
-/* Before main, as the environment may be changed only while there is one thread. What the
- * user chose stays. */
-__attribute__((constructor)) static void choose_kernels(void)
+/* What the user chose stays. */
+void hps_openblas_choose_kernels(const struct hps_openblas *b)
 {
 	static const char variable[] = "OPENBLAS_CORETYPE";
-	const char *better = better_kernels();
+	const char *better = better_kernels(b);
+	void (*init)(void), (*quit)(void);
 
-	if (!better || getenv(variable) || !gotoblas_dynamic_init || !gotoblas_dynamic_quit)
+	/* of an OpenBLAS that carries many processors' kernels; absent from others */
+	*(void **)&init = dlsym(b->handle, "gotoblas_dynamic_init");
+	*(void **)&quit = dlsym(b->handle, "gotoblas_dynamic_quit");
+	if (!better || getenv(variable) || !init || !quit)
 		return;
 	if (setenv(variable, better, 1) != 0)
 		return;
-	gotoblas_dynamic_quit();
-	gotoblas_dynamic_init();
+	quit();
+	init();
 	unsetenv(variable);
-}
-
-const char *hps_openblas_kernels(void)
-{
-	return openblas_get_corename();
 }

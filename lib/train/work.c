@@ -42,6 +42,7 @@ struct process {
 	struct hps_agent *agent;
 	struct hps_outbox out;
 	struct hps_err failed; /* of a callback of the agent */
+	uint64_t scored;       /* rows, for the progress of what only evaluates */
 	bool interrupted;
 };
 
@@ -366,6 +367,8 @@ static enum hps_status take_note(struct process *p, const struct hps_note *n, st
 {
 	switch (n->kind) {
 	case HPS_NOTE_EVENT:
+		if (n->event.kind == HPS_REPLICA_SCORES && p->o->mode != HPS_WORK_TRAIN)
+			hps_progress_set(p->scored += n->event.count, "rows");
 		return hps_agent_replica(p->agent, n->from, &n->event, &p->out, err);
 	case HPS_NOTE_DATA_END:
 		if (p->job->deployment.sync != HPS_ASP || p->o->mode != HPS_WORK_TRAIN)
@@ -427,8 +430,10 @@ static enum hps_status run(struct process *p, struct hps_err *err)
 {
 	enum hps_status st = HPS_OK;
 
-	if (p->o->mode == HPS_WORK_TRAIN)
-		hps_progress_start("training", 0);
+	hps_progress_start(p->o->mode == HPS_WORK_TRAIN	 ? "training"
+			   : p->o->mode == HPS_WORK_EVAL ? "evaluating"
+							 : "predicting",
+			   0);
 	while (st == HPS_OK && !hps_agent_over(p->agent))
 		st = turn(p, err);
 	hps_progress_end();

@@ -126,3 +126,17 @@ for_each() {
 	grep -Eqx '[0-9]+' state/here/lock
 	[ "$(wc -l <state/here/lock)" = 1 ]
 }
+
+@test "matrices are multiplied in one thread, and only where there is room" {
+	model="$HPS_ROOT/testdata/models/narrow/ctrdnn.json"
+	case $HPS_BIN in *build-*) skip "a sanitizer takes more than any limit" ;; esac
+	for kib in 150000 250000; do
+		rc=0
+		(ulimit -v $kib; exec timeout -k 2 30 hps-profile -q --quick "$model" 2>err >out) || rc=$?
+		[ $rc = 0 ] || [ $rc = 6 ]
+		[ $rc = 0 ] || grep -Eq "needs 128 MiB|memory" err
+	done
+	(ulimit -v 100000; hps-plan --version)
+	# nothing of it is there before it is needed
+	! ldd "$HPS_BIN/hps-work" | grep -q openblas
+}

@@ -106,6 +106,22 @@ setup() {
 		{ s += $1; p += $2 } END { d = s / p - c; exit !(d < 1e-6 && d > -1e-6) }'
 }
 
+@test "what only evaluates shows its progress on a terminal" {
+	command -v script >/dev/null || skip "no script(1)"
+	job 2 1 1 24 bsp ps
+	start serve hps-serve --state state job.json
+	hps-work job.json train.tsv >out
+	ends serve 0
+	start serve hps-serve --keep --state state job.json
+	for mode in eval predict; do
+		script -qec "hps-work --$mode job.json test.tsv 2>&1 >$mode.out" /dev/null >$mode.bar </dev/null
+	done
+	kill -TERM "$(child serve)"
+	ends serve 0
+	grep -Eq "evaluating [0-9]+  rows" eval.bar
+	grep -Eq "predicting [0-9]+  rows" predict.bar
+}
+
 @test "predict needs a model" {
 	job 1 1 1 24 bsp ps
 	start serve hps-serve job.json
