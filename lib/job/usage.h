@@ -1,5 +1,5 @@
 /* The usage part of a deployment: what its units, shards and hosts do, need and cost, as the cost
- * model expects. It describes; nothing that runs depends on it, and hps_deployment_id leaves it out.
+ * model expects. It describes: nothing that runs depends on it, hps_deployment_id leaves it out.
  *
  *   { "method": "exact", "floor_samples_per_s": 30000, "utilisation": 0.82,
  *     "ps_utilisation": 0.4, "cost_per_sample": 1e-9,
@@ -9,10 +9,11 @@
  *     "hosts": [ { "name": "localhost", "replicas": 3, "shards": 1, "utilisation": 0.9,
  *                  "needs_bytes": 1e8, "has_bytes": 2e9 }, ... ] }
  *
- * method must be there, and name where it stands; other defaults: numbers 0, arrays empty. A utilisation is the share of the
- * time that is paid in which there is something to do: of a stage or type the larger of computing
- * and transferring, of a host that of its cores; in all, by money. slack_s: seconds a sample that a
- * stage could take longer. samples: of all epochs; 0: unknown, then hours and dollars are 0. */
+ * method and names must be there; other defaults: numbers 0, arrays empty. A utilisation is the
+ * share of the time that is paid in which there is something to do: of a stage or type the larger
+ * of computing and transferring, of a host that of its cores; in all, by money. slack_s: seconds a
+ * sample that a stage could take longer. samples: of all epochs; 0: unknown, then hours and dollars
+ * are 0. */
 #ifndef HPS_JOB_USAGE_H
 #define HPS_JOB_USAGE_H
 

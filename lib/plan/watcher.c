@@ -165,7 +165,11 @@ static enum hps_status tell_done(struct hps_watcher *x, struct hps_err *err)
 static enum hps_status told(struct hps_watcher *x, enum hps_status rc, bool decided,
 			    const struct hps_decision *d, struct hps_err *err)
 {
+	if (x->watch.unreached && !x->unreached)
+		x->unreached_s = x->watch.time_s;
 	x->unreached |= x->watch.unreached;
+	if (x->watch.unreached)
+		x->best_rate = fmax(x->best_rate, x->watch.now_trial.throughput);
 	return rc || !decided ? rc : tell_decision(x, d, err);
 }
 
@@ -343,6 +347,9 @@ enum hps_status hps_watcher_end(struct hps_watcher *x, double now_s, struct hps_
 		return HPS_BAD_INPUT;
 	}
 	if (x->unreached)
-		return hps_err_set(err, HPS_NO, "a target was out of reach");
+		return hps_err_set(err, HPS_NO,
+				   "from %.6g s on a target was out of reach: %.6g samples/s are "
+				   "the best there is",
+				   x->unreached_s, x->best_rate);
 	return HPS_OK;
 }

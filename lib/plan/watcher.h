@@ -42,7 +42,8 @@ struct hps_watcher {
 	bool timed; /* events say the time */
 	bool over;  /* the load has ended */
 	bool unreached;
-	double told; /* the efficiency told last */
+	double unreached_s, best_rate; /* since when, and the fastest there is */
+	double told;		       /* the efficiency told last */
 	uint64_t bad_lines;
 	uint32_t deployments, changes;
 	double change_dollars;

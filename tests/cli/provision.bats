@@ -298,6 +298,9 @@ gpu() {
 		<<<'{"event": "load", "time_s": 3, "target_samples_per_s": 900000}'
 	status_is 1
 	jq -se '.[0].reason == "best" and .[0].reached == false and .[1].reached == false' <<<"$output"
+	output=$stderr
+	output_has "from 3 s on a target was out of reach: "
+	output_has " samples/s are the best there is"
 	run hps-provision --watch plan.json </dev/null
 	status_is 0
 	run bash -c 'hps-provision -q --watch plan.json <events >/dev/full'

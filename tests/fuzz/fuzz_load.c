@@ -1,6 +1,6 @@
-/* Loads and events, fed anything. The first byte chooses: even: a load file, which is refused with a
- * place or whose times rise and rates are finite and >= 0; odd: lines into a watch of one stage, in
- * pieces of that many bytes, which must print the same as when they come at once. */
+/* Loads and events, fed anything. The first byte chooses: even: a load file, which is refused with
+ * a place, or whose times rise and rates are finite and >= 0; odd: lines into a watch of one stage,
+ * in pieces of that many bytes, which must print the same as when they come at once. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
