@@ -35,8 +35,9 @@ static enum hps_status list_all(const struct hps_problem *p, struct hps_buf *b, 
 	return rc;
 }
 
-/* Rows for each word, twice; all words are checked before any method runs. */
-static enum hps_status make_rows(struct hps_comparison *c, const char *list, struct hps_err *err)
+/* Rows for each word, under both rules or the one; all words are checked before any method runs. */
+static enum hps_status make_rows(struct hps_comparison *c, const char *list, bool merge_alone,
+				 struct hps_err *err)
 {
 	size_t words = 1;
 
@@ -47,7 +48,7 @@ static enum hps_status make_rows(struct hps_comparison *c, const char *list, str
 		return HPS_MEMORY;
 	for (const char *s = list, *end; words--; s = end + 1) {
 		end = strchrnul(s, ',');
-		for (int merge = 0; merge < 2; merge++) {
+		for (int merge = merge_alone; merge < 2; merge++) {
 			struct hps_compared *r = &c->row[c->n];
 			const char *arg;
 
@@ -137,7 +138,7 @@ enum hps_status hps_compare(const struct hps_problem *p, const char *list,
 		list = all.data;
 	}
 	if (!rc)
-		rc = make_rows(out, list, err);
+		rc = make_rows(out, list, p->merge, err);
 	hps_buf_release(&all);
 	for (size_t i = 0; !rc && i < out->n; i++) {
 		rc = run_row(p, &out->row[i], err);
@@ -180,7 +181,7 @@ static enum hps_status text_row(const struct hps_problem *p, const struct hps_co
 {
 	const struct hps_solution *s = &r->solution;
 	bool hourly = p->objective == HPS_PRICE_PER_HOUR;
-	char gap[32] = "?";
+	char gap[32] = "?", bound[32] = "?";
 	enum hps_status rc;
 
 	rc = hps_buf_printf(b, err, "%-12s%-7s", r->method, r->merge ? "merge" : "cuts");
@@ -189,11 +190,13 @@ static enum hps_status text_row(const struct hps_problem *p, const struct hps_co
 	if (r->status)
 		return hps_buf_printf(b, err, "%s\n", r->why);
 	if (s->has_bound)
+		snprintf(bound, sizeof(bound), "%.6g", s->bound * (hourly ? 1 : MILLION));
+	if (s->has_bound)
 		snprintf(gap, sizeof(gap), "%.3g%s", 100 * hps_solution_gap(s),
 			 s->interrupted ? "!" : "");
-	rc = hps_buf_printf(b, err, "%12.6g%12.6g%12.4g%10s%13llu%10.3f  ",
+	rc = hps_buf_printf(b, err, "%12.6g%12.6g%12.4g%12s%10s%13llu%10.3f  ",
 			    hourly ? s->trial.price : s->trial.cost * MILLION, s->trial.throughput,
-			    best > 0 ? 100 * (s->trial.objective / best - 1) : 0, gap,
+			    best > 0 ? 100 * (s->trial.objective / best - 1) : 0, bound, gap,
 			    (unsigned long long)s->evaluations, r->seconds);
 	if (!rc)
 		rc = hps_stages_text(p->cost, s, b, err);
@@ -206,9 +209,9 @@ enum hps_status hps_comparison_text(const struct hps_problem *p, const struct hp
 	double best = best_objective(c);
 	enum hps_status rc;
 
-	rc = hps_buf_printf(b, err, "%-12s%-7s%12s%12s%12s%10s%13s%10s  %s\n", "method", "rule",
+	rc = hps_buf_printf(b, err, "%-12s%-7s%12s%12s%12s%12s%10s%13s%10s  %s\n", "method", "rule",
 			    p->objective == HPS_PRICE_PER_HOUR ? "price_h" : "cost_M", "samples_s",
-			    "over_best%", "gap%", "evaluations", "seconds", "stages");
+			    "over_best%", "bound", "gap%", "evaluations", "seconds", "stages");
 	for (size_t i = 0; !rc && i < c->n; i++)
 		rc = text_row(p, &c->row[i], best, b, err);
 	return rc;

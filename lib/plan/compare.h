@@ -1,6 +1,7 @@
 /* Several methods on one problem, side by side: the same evaluation, the same budget for each, with
- * cuts inside a type and under the merge rule. Gaps of a rule's rows are to the highest bound that
- * any of them, or exact, knows for it; a bound without the rule holds under it too. */
+ * cuts inside a type and under the merge rule (under that alone where the problem asks for it).
+ * Gaps of a rule's rows are to the highest bound that any of them, or exact, knows for it; a bound
+ * without the rule holds under it too. */
 #ifndef HPS_PLAN_COMPARE_H
 #define HPS_PLAN_COMPARE_H
 

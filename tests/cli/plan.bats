@@ -150,6 +150,9 @@ bats_require_minimum_version 1.5.0
 	status_is 0
 	output_has "seconds  stages"
 	[ "${#lines[@]}" -eq 5 ]
+	output_has "bound"
+	hps-plan -q --merge --compare exact,anneal --budget 300 "$P/two-types.json" |
+		jq -e 'length == 2 and all(.merge)'
 	refused 2 'unknown method "magic"' --compare exact,magic "$P/two-types.json"
 	refused 2 "two reports" --compare all --pareto 3 "$P/two-types.json"
 	refused 1 "no method finds a plan" --compare exact,greedy -t 1e12 "$P/two-types.json"
