@@ -337,13 +337,16 @@ static void told_task(const struct sim *s, uint32_t r, enum task task, uint32_t 
 			 s->token[token].step, s->token[token].micro, 0);
 }
 
-/* The part of the time that sharing cores has added. */
+/* The part of the time that sharing cores has added; of a task that began before the window, as
+ * much as lies in it. */
 static void charge_cores(struct sim *s, struct replica *x)
 {
 	double longer = s->now - x->begin - x->work;
 
 	if (!s->stage[x->stage].pooled || longer <= 0)
 		return;
+	if (x->begin < s->window_begin)
+		longer *= (s->now - s->window_begin) / (s->now - x->begin);
 	s->stage[x->stage].where[HPS_SIM_CORES] += longer;
 	s->stage[x->stage].where[HPS_SIM_COMPUTE] -= longer;
 	x->busy -= longer;
@@ -354,6 +357,7 @@ void replica_finished(struct sim *s, uint32_t r)
 	struct replica *x = &s->replica[r];
 	enum task task = x->task;
 	uint32_t token = x->token;
+	bool turn = false;
 
 	told_task(s, r, task, token);
 	x->task = TASK_NONE;
@@ -368,8 +372,7 @@ void replica_finished(struct sim *s, uint32_t r)
 			list_add(s, &x->list[BACKWARD], token);
 		} else {
 			send_back(s, x, r, token);
-			if (!x->stage && (x->born - x->in_flight) % s->own == 0)
-				turn_done(s, x);
+			turn = !x->stage && (x->born - x->in_flight) % s->own == 0;
 			if (++x->done == of_step(s, x))
 				step_done(s, r);
 		}
@@ -377,4 +380,6 @@ void replica_finished(struct sim *s, uint32_t r)
 	replica_look(s, r);
 	if (!x->stage)
 		replica_feed(s, r);
+	if (turn) /* last, as it may begin a task here */
+		turn_done(s, x);
 }
