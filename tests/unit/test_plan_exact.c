@@ -123,11 +123,68 @@ static void test_step(void **state)
 	assert_true(missed * 100 <= n);
 }
 
+static double tick(void *arg)
+{
+	return (*(double *)arg)++;
+}
+
+/* A budget that runs out at any point, of evaluations or (by a clock that counts how often it is
+ * read) in the middle of one: the best so far, never better than the optimum, a bound that is
+ * never above it, and no proof where there is none. */
+static void test_budget(void **state)
+{
+	uint64_t n = 0, open = 0, bounded = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= cases(300); seed++) {
+		struct hps_solution s;
+		struct plan_judge j;
+		struct plan_case c;
+		enum hps_status rc;
+		double time = 0, tie = 4 * HPS_TIE_EPS;
+
+		plan_case_random(&c, seed, 4000);
+		plan_case_judge(&c, &j);
+		if (seed % 2) {
+			c.problem.max_evaluations = 1 + seed / 2 % 12;
+		} else {
+			c.problem.max_seconds = 1 + (double)(seed / 2 % 40);
+			c.problem.hooks.now = tick;
+			c.problem.hooks.arg = &time;
+		}
+		rc = hps_plan_exact(&c.problem, "", &s, NULL);
+		if (rc == HPS_OK) {
+			assert_true(j.feasible);
+			check_schedule(&c, &s, seed);
+			if (s.trial.objective < j.objective * (1 - tie))
+				fail_msg("case %llu: %.17g, the judge %.17g",
+					 (unsigned long long)seed, s.trial.objective, j.objective);
+			if (s.proven && s.trial.objective > j.objective * (1 + tie))
+				fail_msg("case %llu: %.17g is not proven, the judge %.17g",
+					 (unsigned long long)seed, s.trial.objective, j.objective);
+			open += !s.proven;
+		} else {
+			assert_int_equal(rc, HPS_NO);
+		}
+		if (j.feasible && s.has_bound && s.bound > j.objective * (1 + tie))
+			fail_msg("case %llu: bound %.17g, the judge %.17g",
+				 (unsigned long long)seed, s.bound, j.objective);
+		n += j.feasible;
+		bounded += j.feasible && s.has_bound && s.bound > 0;
+		hps_solution_release(&s);
+		plan_case_release(&c);
+	}
+	/* Many are stopped before the proof, most of them with some bound. */
+	assert_true(open * 5 >= n);
+	assert_true(bounded * 2 >= n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_step),
+		cmocka_unit_test(test_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
