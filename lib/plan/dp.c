@@ -59,7 +59,8 @@ enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struc
 	d->node = hps_calloc(((size_t)d->L + 1) * d->C, sizeof(*d->node), err);
 	d->type_of_class = hps_calloc(d->C, sizeof(*d->type_of_class), err);
 	d->found = hps_calloc((size_t)d->C * (d->C + 1), sizeof(*d->found), err);
-	if (!d->node || !d->type_of_class || !d->found) {
+	d->toll = hps_calloc(p->cost->n_types, sizeof(*d->toll), err);
+	if (!d->node || !d->type_of_class || !d->found || !d->toll) {
 		hps_dp_release(d);
 		return HPS_MEMORY;
 	}
@@ -76,6 +77,7 @@ void hps_dp_release(struct hps_dp *d)
 	free(d->type_of_class);
 	free(d->rank);
 	free(d->found);
+	free(d->toll);
 	memset(d, 0, sizeof(*d));
 }
 
@@ -84,7 +86,7 @@ struct hps_dp_stage hps_dp_stage(const struct hps_dp *d, const struct hps_dp_que
 {
 	const struct hps_cost *c = d->p->cost;
 	const struct hps_cost_type *t = &c->type[bare->type];
-	struct hps_dp_stage out = { 0, 0 };
+	struct hps_dp_stage out = { 0 };
 	struct hps_stage_time st = *bare;
 	bool first = d->counts_first && st.first == 0;
 
@@ -100,6 +102,7 @@ struct hps_dp_stage hps_dp_stage(const struct hps_dp *d, const struct hps_dp_que
 		out.k = 0;
 	if (out.k)
 		out.value = t->price * (q->weights ? hps_stage_weight(c, &st, out.k) : out.k);
+	out.toll = d->toll[bare->type] * out.k;
 	return out;
 }
 
@@ -145,12 +148,12 @@ static void take(struct hps_dp *d, uint32_t q1, uint32_t wl, uint32_t q2, uint32
 				.next = q2,
 				.next_class = wr,
 				.k = st.k,
-				.value = st.value,
+				.value = st.value + st.toll,
 				.units = st.k,
 				.stages = 1 };
 
-	if (st.value < d->found[wl * d->C + wr]) {
-		d->found[wl * d->C + wr] = st.value;
+	if (w.value < d->found[wl * d->C + wr]) {
+		d->found[wl * d->C + wr] = w.value;
 		for (uint32_t i = wl > wr ? wl : wr; i < d->C; i++)
 			d->dearest[i] = -1;
 	}
@@ -233,8 +236,8 @@ static void extend_all(struct hps_dp *d, const struct hps_dp_query *q, uint32_t 
 		uint32_t t = rank ? rank[i].type : i;
 		struct hps_stage_time bare;
 
-		/* price * k >= price * b / tau, price * k ET(k) >= price * b, and b is least at
-		 * k_first 1. */
+		/* price * k >= price * b / tau, price * k ET(k) >= price * b, b is least at k_first
+		 * 1, and tolls come on top. */
 		if (rank && rank[i].value > (q->weights ? 1 : q->tau) * dearest(d, q1, q2, t))
 			continue;
 		bare = hps_cost_stage_bare(c, q1, q2 - 1, t, q->first);
@@ -251,7 +254,7 @@ double hps_dp_solve(struct hps_dp *d, const struct hps_dp_query *q)
 	for (uint32_t q1 = d->L; q1-- > 0;)
 		for (uint32_t q2 = q1 + 1; q2 <= d->L; q2++)
 			extend_all(d, q, q1, q2);
-	return hps_dp_at(d, 0, 0)->way[0].value;
+	return hps_dp_at(d, 0, 0)->way[0].value - d->toll_back;
 }
 
 uint32_t hps_dp_plan(const struct hps_dp *d, struct hps_span *stage)

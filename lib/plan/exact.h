@@ -17,12 +17,17 @@
  *    state keeps its best way and the best one of another type.
  * 3. Couplings. Loads of servers and cores, and units of limited types, are sums over stages.
  *    First the path is sought without the sums (a relaxation). If its plan keeps all of them it
- *    is optimal. If not, the violated sums become resources of a label (price, resources), a
- *    label is dropped when another at the same state is no worse in all of them (by 1., any
- *    completion of the one completes the other), or when its price plus the uncoupled optimum
- *    of what is left reaches the best known. Sums not yet violated stay out; a solution that
- *    violates a new one adds it and solves again. At the end the plan keeps all sums and is
- *    optimal under some of them, so it is optimal under all.
+ *    is optimal. Broken limits get a toll l_t >= 0: a unit costs price_t + l_t, and a plan gets
+ *    sum l_t limit_t back. What keeps its limits pays no more than it gets back, so the path under
+ *    tolls bounds it for any l (Lagrangian relaxation); subgradient steps raise that bound, and
+ *    paths met on the way that keep all limits are plans. Where bound and plan do not meet,
+ *    the sums with a toll become resources of a label (price, resources). A label is dropped when
+ *    another at the same state is no worse in all of them (by 1., any completion of the one
+ *    completes the other), or when its price and tolls plus the path of what is left, less what
+ *    it gets back, reach the best known; only watched sums have tolls, so a label that is no
+ *    worse is not dropped where the other would not be. Sums not yet broken stay out; a
+ *    solution that breaks a new one adds it and solves again. At the end the plan keeps all sums
+ *    and is optimal under some of them, so it is optimal under all.
  * 4. Sweep. The optimum is min over tau <= 1/floor of e(p_tau) R(p_tau), p_tau a minimiser of
  *    G(tau). Start at tau = 1/floor. With e = e(p_tau): G is constant on [e, tau], so a plan
  *    with e(p) in [e, tau] has R(p) >= G(tau) and costs no less than e G(tau), already counted.

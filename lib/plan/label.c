@@ -11,6 +11,7 @@ enum { FIRST_LABELS = 1 << 10, MAX_LABELS = 1 << 20, NO_LABEL = UINT32_MAX };
 /* A way from layer 0 to a cut. */
 struct label {
 	double value;	     /* without the servers */
+	double toll;	     /* that its units pay */
 	double dense, cores; /* sums that are watched; 0 else */
 	uint32_t used[HPS_MAX_SUMS];
 	uint32_t units;
@@ -169,6 +170,7 @@ static enum hps_status extend(struct labels *s, const struct bucket *from, uint3
 			l.prev = from->label[i];
 		}
 		l.value += st.value;
+		l.toll += st.toll;
 		l.units += st.k;
 		l.type = t;
 		l.first = bare->first;
@@ -180,8 +182,9 @@ static enum hps_status extend(struct labels *s, const struct bucket *from, uint3
 		for (uint32_t j = 0; j < s->sums->n_types; j++)
 			if (s->sums->type[j] == t)
 				l.used[j] += st.k;
-		if (!fits(s, &l) || l.value + rest + hps_dp_servers(d, s->q, l.dense) >
-					    s->ceiling * (1 + HPS_TIME_EPS))
+		if (!fits(s, &l) ||
+		    l.value + l.toll + rest - d->toll_back + hps_dp_servers(d, s->q, l.dense) >
+			    s->ceiling * (1 + HPS_TIME_EPS))
 			continue;
 		rc = q2 < d->L ? insert(s, bucket_at(s, q2, wr), &l, err) : finish(s, &l, err);
 		if (rc)
