@@ -266,10 +266,13 @@ enum hps_status hps_measure_link(const struct hps_measure_opts *o, struct hps_li
 	const char *tmp = getenv("TMPDIR");
 	char dir[64] = "", at[ENDPOINT];
 	struct echoer x = { 0 };
-	enum hps_status st;
+	enum hps_status st =
+		hps_net_room(2, 2, err); /* the echo could not tell why it is not there */
 	int pipe_fd[2];
 
 	*link = (struct hps_link){ 0 };
+	if (st != HPS_OK)
+		return st;
 	hps_tell(o, 0, "link");
 	strcpy(x.echo.at, "tcp://127.0.0.1:0");
 	if (!o->tcp) {

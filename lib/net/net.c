@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/mem.h"
@@ -29,11 +30,42 @@ enum hps_status hps_zmq_failed(struct hps_err *err, const char *what)
 	return cause == ENOMEM ? HPS_MEMORY : HPS_NET;
 }
 
+enum {
+	/* standard files, data, a state directory, libzmq's own threads */
+	OTHER_FILES = 32,
+	/* of libzmq's mailbox, ours to wake, listening, a lock */
+	FILES_A_SOCKET = 4,
+};
+
+enum hps_status hps_net_room(uint64_t sockets, uint64_t connections, struct hps_err *err)
+{
+	uint64_t need = OTHER_FILES + FILES_A_SOCKET * sockets + connections;
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur == RLIM_INFINITY || r.rlim_cur >= need)
+		return HPS_OK;
+	if (r.rlim_max == RLIM_INFINITY || r.rlim_max >= need) {
+		r.rlim_cur = need;
+		if (setrlimit(RLIMIT_NOFILE, &r) == 0)
+			return HPS_OK;
+	}
+	hps_err_set(err, HPS_MEMORY,
+		    "%llu sockets may need %llu file descriptors, the limit is %llu",
+		    (unsigned long long)sockets, (unsigned long long)need,
+		    (unsigned long long)r.rlim_max);
+	hps_err_hint(err, "raise it: ulimit -n %llu", (unsigned long long)need);
+	return HPS_MEMORY;
+}
+
 enum hps_status hps_net_ctx_new(struct hps_net_ctx **out, struct hps_err *err)
 {
-	struct hps_net_ctx *c = hps_calloc(1, sizeof(*c), err);
+	struct hps_net_ctx *c;
 	int io = hps_cpu_count() / 4;
+	enum hps_status st = hps_net_room(2, 2, err);
 
+	if (st != HPS_OK)
+		return st;
+	c = hps_calloc(1, sizeof(*c), err);
 	if (!c)
 		return HPS_MEMORY;
 	c->zmq = zmq_ctx_new();

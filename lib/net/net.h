@@ -20,6 +20,11 @@
 #include "wire/msg.h"
 
 struct hps_net_ctx; /* a process' ZeroMQ context; shared by threads */
+/* See to it that this process may open the descriptors that so many sockets and connections take,
+ * before libzmq, which aborts where it may not: raises the soft limit towards the hard one.
+ * HPS_MEMORY: that is too low. */
+enum hps_status hps_net_room(uint64_t sockets, uint64_t connections, struct hps_err *err);
+/* Sees to room for a few. */
 enum hps_status hps_net_ctx_new(struct hps_net_ctx **out, struct hps_err *err);
 /* Waits for unsent messages at most linger_ms of each socket (hps_net_free's). NULL is fine. */
 void hps_net_ctx_free(struct hps_net_ctx *c);

@@ -75,7 +75,15 @@ static enum hps_status open_net(struct process *p, bool coordinates, struct hps_
 						       ? scores
 						       : HPS_CONTROL_MAX_BYTES,
 				  .known_nodes = hps_deployment_nodes(d) };
-	enum hps_status st = hps_net_ctx_new(&p->ctx, err);
+	uint64_t here = 0, peers = hps_deployment_nodes(d);
+	enum hps_status st;
+
+	for (uint32_t i = 0; i < d->n_shards; i++)
+		here += !strcmp(d->shard[i].host, p->host);
+	/* every node may speak to every shard and to the coordinator */
+	st = hps_net_room(1 + here, (1 + here) * peers, err);
+	if (st == HPS_OK)
+		st = hps_net_ctx_new(&p->ctx, err);
 
 	if (st == HPS_OK)
 		st = hps_net_new(p->ctx, &o, &p->net, err);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -51,6 +53,44 @@ static uint32_t count_own(const struct hps_replica *r)
 	return r->micros / r->k + (r->o.replica < r->micros % r->k);
 }
 
+/* Bytes that one micro-batch of so many rows takes at least: outputs and their gradients, rows
+ * looked up and theirs, what was read. */
+static double least_bytes(const struct hps_replica *r, uint64_t rows)
+{
+	const struct hps_deployed_stage *s = &r->d->stage[r->o.stage];
+	const struct hps_model *m = &r->o.job->model;
+	double row = r->o.stage ? 0 : m->slots * sizeof(uint64_t) + m->dense * sizeof(float);
+
+	for (uint32_t l = s->first; l <= s->last; l++) {
+		const struct hps_layer_cost *c = &r->o.graph->cost[l];
+
+		row += 2.0 * (double)c->output_bytes + 2.0 * (double)c->row_bytes +
+		       (double)c->keys * (sizeof(uint64_t) + sizeof(uint32_t));
+	}
+	return row * (double)rows;
+}
+
+/* What is planned by the batch must fit, however few rows the data have: a machine that overcommits
+ * would end some process, not always this one. */
+static enum hps_status check_memory(const struct hps_replica *r, uint64_t rows, struct hps_err *err)
+{
+	double need = least_bytes(r, rows);
+	double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    (double)limit.rlim_cur < have)
+		have = (double)limit.rlim_cur;
+	if (need <= have)
+		return HPS_OK;
+	hps_err_set(err, HPS_MEMORY,
+		    "micro-batches of %llu rows take at least %.1f GiB, and here are %.1f GiB",
+		    (unsigned long long)rows, need / 0x1p30, have / 0x1p30);
+	hps_err_at(err, "deployment.batch");
+	hps_err_hint(err, "provision a smaller batch, or more micro-batches");
+	return HPS_MEMORY;
+}
+
 static enum hps_status build(struct hps_replica *r, struct hps_err *err)
 {
 	const struct hps_deployed_stage *s = &r->d->stage[r->o.stage];
@@ -69,6 +109,9 @@ static enum hps_status build(struct hps_replica *r, struct hps_err *err)
 	if (rows > UINT32_MAX)
 		return hps_err_set(err, HPS_BAD_INPUT, "micro-batches of %llu rows are too large",
 				   (unsigned long long)rows);
+	st = check_memory(r, rows, err);
+	if (st != HPS_OK)
+		return st;
 	r->max_rows = (uint32_t)rows;
 	st = hps_stage_new(r->o.graph, s->first, s->last, r->o.backend, r->max_rows, &r->program,
 			   err);

@@ -12,6 +12,9 @@
 /* Can this process, with n_first replicas of the first stage, read what it is given? HPS_USAGE. */
 enum hps_status hps_work_check_data(const struct hps_work_opts *o, uint32_t n_first,
 				    struct hps_err *err);
+/* precheck.c: parse the first million rows of --test, where it is files; before the job begins. */
+enum hps_status hps_work_check_test(const struct hps_work_opts *o, uint32_t n_first,
+				    struct hps_err *err);
 /* How to read the rows to train on, and those to evaluate; false: there are none. */
 bool hps_work_train_data(const struct hps_work_opts *o, uint32_t n_first,
 			 struct hps_reader_opts *r);

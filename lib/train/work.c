@@ -275,6 +275,24 @@ static enum hps_status make_agent(struct process *p, struct hps_err *err)
 	return hps_agent_new(&a, hps_now_s(), &p->agent, err);
 }
 
+/* A replica listens, to those before it and its ring, and connects to shards, those after it and its
+ * ring. */
+static enum hps_status check_room(const struct process *p, struct hps_err *err)
+{
+	const struct hps_deployment *d = &p->job->deployment;
+	uint64_t sockets = 1, connections = 1;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t s = p->runner[i].stage;
+		uint64_t before = s ? d->stage[s - 1].n_replicas : 0;
+		uint64_t after = s + 1 < d->n_stages ? d->stage[s + 1].n_replicas : 0;
+
+		sockets += 2 + d->n_shards + after;
+		connections += 2 + d->n_shards + after + before;
+	}
+	return hps_net_room(sockets, connections, err);
+}
+
 static enum hps_status make_net(struct process *p, struct hps_err *err)
 {
 	const struct hps_deployment *d = &p->job->deployment;
@@ -285,8 +303,10 @@ static enum hps_status make_net(struct process *p, struct hps_err *err)
 		.max_frame = d->batch * 64 + HPS_CONTROL_MAX_BYTES,
 		.known_nodes = hps_deployment_nodes(d),
 	};
-	enum hps_status st = hps_net_ctx_new(&p->ctx, err);
+	enum hps_status st = check_room(p, err);
 
+	if (st == HPS_OK)
+		st = hps_net_ctx_new(&p->ctx, err);
 	if (st == HPS_OK)
 		st = hps_net_new(p->ctx, &n, &p->net, err);
 	if (st == HPS_OK)
@@ -458,6 +478,8 @@ enum hps_status hps_work_run(const struct hps_work_opts *o, struct hps_err *err)
 	}
 	if (st == HPS_OK)
 		st = hps_work_check_data(o, p.n_first, err);
+	if (st == HPS_OK)
+		st = hps_work_check_test(o, p.n_first, err);
 	if (st == HPS_OK)
 		st = make(&p, err);
 	if (st == HPS_OK)

@@ -172,6 +172,41 @@ long_job() {
 	[ ! -e state/here/save-1 ]
 }
 
+@test "damage in the test data is told before anything is trained" {
+	job 1,1 1 1 24 bsp ps
+	rows 300 2 >test.tsv
+	sed -i '217s/\t/\tnine/' test.tsv
+	run hps-work --epochs 5 --test test.tsv job.json train.tsv
+	status_is 3
+	output_has "test.tsv:217"
+	run hps-work --test train.tsv --test-rows 9000: job.json train.tsv
+	status_is 3
+	output_has "train.tsv: no rows are left to evaluate"
+}
+
+@test "limits too low for the job are named: descriptors, memory" {
+	case $HPS_BIN in *build-*) skip "a sanitizer takes more than any limit" ;; esac
+	job 2,1 1 1 24 bsp ps
+	run bash -c 'ulimit -n 12; hps-work job.json train.tsv'
+	status_is 6
+	output_has "file descriptors, the limit is 12"
+	run bash -c 'ulimit -n 12; hps-serve job.json'
+	status_is 6
+	output_has "hint: raise it: ulimit -n"
+	run bash -c 'ulimit -n 12; hps-profile --quick "$HPS_ROOT/testdata/models/narrow/ctrdnn.json"'
+	status_is 6
+	output_has "file descriptors"
+	# a soft limit is raised
+	start serve bash -c 'ulimit -Sn 12; exec hps-serve job.json'
+	run bash -c 'ulimit -Sn 12; hps-work job.json train.tsv'
+	status_is 0
+	ends serve 0
+	job 1 1 1 1073741824 bsp ps
+	run bash -c 'ulimit -v 4000000; hps-work job.json train.tsv'
+	status_is 6
+	output_has "deployment.batch: micro-batches of 1073741824 rows take at least"
+}
+
 @test "a malformed line ends the job everywhere, named" {
 	sed -i '417s/\t/\tnine/' train.tsv
 	job 2,1 1 2 24 bsp ps spread
