@@ -53,6 +53,14 @@ static void window(const struct hps_problem *p, const struct hps_span *stage, ui
 	}
 }
 
+static enum hps_status exactly(const struct hps_problem *p, struct hps_span *stage, uint32_t n,
+			       struct hps_trial *out, struct hps_err *err)
+{
+	enum hps_status rc = hps_settle(p, stage, n, out, err);
+
+	return rc ? rc : hps_settle_step(p, stage, n, out, err);
+}
+
 static enum hps_status by_newton(const struct hps_problem *p, struct hps_span *stage, uint32_t n,
 				 struct hps_trial *out, double *bound, struct hps_err *err)
 {
@@ -70,10 +78,12 @@ static enum hps_status by_newton(const struct hps_problem *p, struct hps_span *s
 		/* Faster than the window where its price is not met, slower where limits bind. */
 		if (!rc && !found)
 			rc = hps_settle(p, stage, n, out, err);
+		if (!rc)
+			rc = hps_settle_step(p, stage, n, out, err);
 		if (x.bound)
 			*bound = x.value;
 	} else if (rc == HPS_NO) {
-		rc = hps_settle(p, stage, n, out, err); /* the fastest, and why */
+		rc = exactly(p, stage, n, out, err); /* the fastest, and why */
 	}
 	free(x.k);
 	return rc;
@@ -100,7 +110,7 @@ enum hps_status hps_provision_units(const struct hps_problem *p, enum hps_provis
 		hps_score(p, stage, n_stages, out);
 		return HPS_OK;
 	default:
-		return hps_settle(p, stage, n_stages, out, err);
+		return exactly(p, stage, n_stages, out, err);
 	}
 }
 

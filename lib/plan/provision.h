@@ -1,7 +1,8 @@
 /* How many units does each stage of a plan take? The provisioner of HeterPS, its exact form, and
  * the static rivals that its authors compare with. Pure.
  *
- *   exact       hps_settle: the integer optimum of the plan's structure.
+ *   exact       hps_settle: the integer optimum of the plan's structure by `rate`; by `step` the
+ *               best over first-stage replicas and rounds (settle_step.c), which is no proof.
  *   newton      the continuous optimum, then integers by an exact search around it (below).
  *   staratio    CPU units : GPU units fixed, PS shards as many as needed.
  *   stapsratio  PS shards : units fixed, units as few as the floor allows.

@@ -13,4 +13,9 @@ enum hps_status hps_stapsratio(const struct hps_problem *p, double ps_per_unit,
 			       struct hps_span *stage, uint32_t n_stages, struct hps_trial *out,
 			       struct hps_err *err);
 
+/* For evaluator `step` (else nothing): better units than hps_settle's, which stage and *out hold;
+ * about first-stage limit * sqrt(micro-batches) schedules are scored. */
+enum hps_status hps_settle_step(const struct hps_problem *p, struct hps_span *stage,
+				uint32_t n_stages, struct hps_trial *out, struct hps_err *err);
+
 #endif

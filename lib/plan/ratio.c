@@ -135,6 +135,8 @@ enum hps_status hps_stapsratio(const struct hps_problem *p, double ps_per_unit,
 				   "stapsratio keeps a ratio of parameter server shards to units, "
 				   "and the plan has no shards");
 	rc = hps_settle(p, stage, n_stages, out, err);
+	if (!rc)
+		rc = hps_settle_step(p, stage, n_stages, out, err);
 	if (rc || !out->feasible)
 		return rc;
 	/* More workers bring more shards, whether they are needed or not. */

@@ -238,6 +238,14 @@ gpu() {
 	output_has "load: from 600 s on the load is out of reach: 703351 samples/s are the best there is"
 }
 
+@test "simulate: by step, too, no static ratio is cheaper" {
+	hps-plan -q -m heuristic -t 300000 --evaluator step "$P/two-types.json" >step.json
+	printf '{"time_s": %d, "target_samples_per_s": %d}\n' 0 150000 3600 250000 7200 330000 >load
+	hps-provision --simulate load step.json >a.json
+	jq -e '.policies[0].dollars as $e | .policies[0].unmet_s == 0 and
+		all(.policies[]; .unmet_s > 0 or .dollars >= $e * 0.999)' a.json
+}
+
 @test "bad loads are named by line" {
 	good='{"time_s": 0, "target_samples_per_s": 1}'
 	: >empty

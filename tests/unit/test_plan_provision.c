@@ -159,6 +159,42 @@ static void test_random(void **state)
 	assert_true(n.equal >= n.feasible * 95 / 100 && n.near_by >= n.feasible * 99 / 100);
 }
 
+/* By `step`: as good as looking at all, nearly always, and never worse than hps_settle. */
+static void test_steps(void **state)
+{
+	int feasible = 0, optimal = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= CASES; seed++) {
+		struct hps_span stage[PLAN_CASE_LAYERS], copy[PLAN_CASE_LAYERS];
+		struct hps_trial settled, t;
+		struct plan_case c;
+		double want;
+		uint32_t n;
+
+		plan_case_random(&c, seed, 20000);
+		c.cost.opt.evaluator = HPS_EVAL_STEP;
+		n = structure(&c, seed, stage);
+		set_floor(&c, stage, n, seed);
+		want = brute(&c, stage, n);
+		memcpy(copy, stage, n * sizeof(*stage));
+		assert_int_equal(hps_settle(&c.problem, copy, n, &settled, NULL), HPS_OK);
+		assert_int_equal(hps_provision_units(&c.problem, HPS_PROVISION_EXACT, NULL, stage,
+						     n, &t, NULL, NULL),
+				 HPS_OK);
+		assert_false(hps_trial_better(&settled, &t));
+		if (!isinf(want)) {
+			feasible++;
+			optimal += t.feasible && t.objective <= want * (1 + 1e-9);
+		}
+		if (t.feasible)
+			assert_true(t.objective >= want * (1 - 1e-9));
+		plan_case_release(&c);
+	}
+	print_message("# by step: %d feasible, %d optimal\n", feasible, optimal);
+	assert_true(optimal >= feasible * 95 / 100);
+}
+
 /* One stage, b/k and a serial part: F = tau p b / (tau - a) is least where units end at 1; with
  * servers at a price that falls with tau, by hand. */
 static void test_by_hand(void **state)
@@ -296,9 +332,8 @@ static void test_stapsratio(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_by_hand),
-		cmocka_unit_test(test_staratio),
+		cmocka_unit_test(test_random),	   cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_by_hand),	   cmocka_unit_test(test_staratio),
 		cmocka_unit_test(test_stapsratio),
 	};
 
