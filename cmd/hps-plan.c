@@ -87,8 +87,8 @@ static enum hps_status write_picture(const char *path, const struct hps_buf *b, 
 /* The frontier for --plot where --pareto has made none: by exact, which needs few evaluations. */
 enum { PLOT_POINTS = 24, PLOT_EVALUATIONS = 400 };
 
-static enum hps_status plot_frontier(const struct run *run, struct hps_frontier *f,
-				     struct hps_err *err)
+static enum hps_status plot_frontier(const struct run *run, const struct hps_solution *s,
+				     struct hps_frontier *f, struct hps_err *err)
 {
 	struct hps_problem p = run->problem;
 	struct hps_err why = { 0 };
@@ -102,7 +102,7 @@ static enum hps_status plot_frontier(const struct run *run, struct hps_frontier 
 	p.floor = 0;
 	p.max_evaluations = PLOT_EVALUATIONS;
 	hps_progress_start("frontier", 0);
-	rc = hps_frontier_find(&p, exact, arg, PLOT_POINTS, f, &why);
+	rc = hps_frontier_find(&p, exact, arg, PLOT_POINTS, s->trial.throughput, f, &why);
 	hps_progress_end();
 	if (rc == HPS_NO || !rc)
 		return HPS_OK;
@@ -123,7 +123,7 @@ static enum hps_status draw(const struct run *run, const struct hps_solution *s,
 	enum hps_status rc = HPS_OK;
 
 	if (run->opt->plot && !f) {
-		rc = plot_frontier(run, &mine, err);
+		rc = plot_frontier(run, s, &mine, err);
 		x.frontier = &mine;
 		x.frontier_method = "exact";
 	}
@@ -197,7 +197,7 @@ static enum hps_status pareto(struct run *run, struct hps_err *err)
 	enum hps_status rc;
 
 	hps_progress_start("frontier", 0);
-	rc = hps_frontier_find(p, run->method, run->arg, (uint32_t)run->opt->pareto, &f, err);
+	rc = hps_frontier_find(p, run->method, run->arg, (uint32_t)run->opt->pareto, 0, &f, err);
 	hps_progress_end();
 	if (!rc && f.interrupted)
 		hps_warn("interrupted: the frontier ends early");

@@ -170,6 +170,7 @@ static enum hps_status layer_elsewhere(const struct explanation *x, uint32_t i, 
 {
 	enum hps_status rc = hps_buf_printf(x->b, x->err, "  %u %s on %s:", l, layer_name(x->c, l),
 					    x->c->type[x->s->stage[i].type].name);
+	const char *sep = "";
 
 	for (uint32_t t = 0; !rc && t < x->c->n_types; t++) {
 		const char *name = x->c->type[t].name;
@@ -183,10 +184,11 @@ static enum hps_status layer_elsewhere(const struct explanation *x, uint32_t i, 
 					    shown(x, &trial),
 					    100 * (trial.objective / x->s->trial.objective - 1));
 		else if (!rc && too_slow(x, &trial))
-			rc = hps_buf_printf(x->b, x->err, " %s too slow (%.4g samples/s)", name,
-					    trial.throughput);
+			rc = hps_buf_printf(x->b, x->err, "%s %s too slow (%.4g samples/s)", sep,
+					    name, trial.throughput);
 		else if (!rc)
-			rc = hps_buf_printf(x->b, x->err, " %s does not fit", name);
+			rc = hps_buf_printf(x->b, x->err, "%s %s does not fit", sep, name);
+		sep = ",";
 	}
 	return rc ? rc : hps_buf_printf(x->b, x->err, "\n");
 }

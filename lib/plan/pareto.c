@@ -73,8 +73,8 @@ static enum hps_status add_point(const struct hps_problem *p, const struct hps_m
 }
 
 enum hps_status hps_frontier_find(const struct hps_problem *p, const struct hps_method *method,
-				  const char *arg, uint32_t most, struct hps_frontier *out,
-				  struct hps_err *err)
+				  const char *arg, uint32_t most, double known,
+				  struct hps_frontier *out, struct hps_err *err)
 {
 	struct hps_problem asked = *p;
 	double low, high = 0, reached;
@@ -88,6 +88,7 @@ enum hps_status hps_frontier_find(const struct hps_problem *p, const struct hps_
 	reached = low;
 	if (!rc && most > 1 && !out->interrupted)
 		rc = highest(p, &high, err);
+	high = fmax(high, known);
 	for (uint32_t i = 1; !rc && i < most && high > reached && !out->interrupted; i++) {
 		struct hps_err why = { 0 };
 

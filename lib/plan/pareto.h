@@ -21,8 +21,8 @@ enum { HPS_FRONTIER_MOST = 10000 };
  * closer than an even share may still be passed over. Each gets p's budget. HPS_NO if not even the
  * first is there. Release in every case. */
 enum hps_status hps_frontier_find(const struct hps_problem *p, const struct hps_method *method,
-				  const char *arg, uint32_t most, struct hps_frontier *out,
-				  struct hps_err *err);
+				  const char *arg, uint32_t most, double known,
+				  struct hps_frontier *out, struct hps_err *err);
 void hps_frontier_release(struct hps_frontier *f);
 
 /* Tab-separated with a line of names: throughput, cost (dollars a sample, or an hour where the

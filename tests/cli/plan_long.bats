@@ -61,6 +61,12 @@ interrupted() {
 			.plan.evaluations > 1 and .plan.bound <= .plan.cost_per_sample' out.json
 		[ "$(jq -S 'del(.plan)' out.json)" = "$(jq -S . hard.json)" ]
 	done
+	# Pictures are drawn all the same, with as much of the frontier as there is.
+	interrupted "best *evaluations" -m anneal --budget 1000000s --form paper -t 1000 --plot cut.svg \
+		--explain hard.json
+	[ "$rc" -eq 0 ]
+	grep -q "(interrupted)</text>" cut.svg
+	grep -q "layers elsewhere" rest
 	# What was written is a plan like any other: it costs what it says.
 	jq -r '[.plan.stages[] | "\(.type)*\(.units)@\(.first)-\(.last)"] | join("|")' out.json >stages
 	hps-plan -q --form paper -t 1000 -m "fixed:$(cat stages)" hard.json >again.json

@@ -117,11 +117,12 @@ static void test_frontier(void **state)
 	const char *arg;
 	const struct hps_method *exact = hps_method_find("exact", &arg, &err);
 	size_t lines = 0;
+	double fastest_s;
 
 	(void)state;
 	open_case(&pc);
 	pc.problem.max_evaluations = 0;
-	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 12, &f, &err), HPS_OK);
+	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 12, 0, &f, &err), HPS_OK);
 	assert_in_range(f.n, 4, 12);
 	for (size_t i = 0; i < f.n; i++) {
 		struct hps_problem p = pc.problem;
@@ -137,6 +138,7 @@ static void test_frontier(void **state)
 	}
 	assert_int_equal(hps_plan_fastest(&pc.problem, &fastest, &err), HPS_OK);
 	assert_true(fabs(f.point[f.n - 1].trial.throughput / fastest.trial.throughput - 1) < 1e-6);
+	fastest_s = fastest.trial.throughput;
 	hps_solution_release(&fastest);
 	assert_int_equal(hps_frontier_text(&pc.problem, &f, &text, &err), HPS_OK);
 	for (const char *c = text.data; *c; c++)
@@ -144,12 +146,20 @@ static void test_frontier(void **state)
 	assert_int_equal(lines, f.n + 1);
 	hps_buf_release(&text);
 	hps_frontier_release(&f);
+	/* The floors go up to what is said to be reached; here nothing is. */
+	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 2, fastest_s * 2, &f, &err),
+			 HPS_OK);
+	assert_int_equal(f.n, 1);
+	hps_frontier_release(&f);
+	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 2, 0, &f, &err), HPS_OK);
+	assert_int_equal(f.n, 2);
+	hps_frontier_release(&f);
 	/* One point is the cheapest plan; a floor beyond all is no frontier. */
-	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 1, &f, &err), HPS_OK);
+	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 1, 0, &f, &err), HPS_OK);
 	assert_int_equal(f.n, 1);
 	hps_frontier_release(&f);
 	pc.problem.floor = 1e9;
-	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 5, &f, &err), HPS_NO);
+	assert_int_equal(hps_frontier_find(&pc.problem, exact, arg, 5, 0, &f, &err), HPS_NO);
 	assert_int_equal(f.n, 0);
 	hps_frontier_release(&f);
 	plan_case_release(&pc);
