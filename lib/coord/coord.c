@@ -198,7 +198,8 @@ static enum hps_status from_member(struct hps_coord *c, struct peer *p, enum hps
 		return hps_coord_held(c, p, body, out, err);
 	case HPS_CTL_ERROR:
 		hps_talk_error_read(body, &why);
-		return hps_coord_abort(c, p, &why, out, err);
+		return hps_coord_can_save(c, &why) ? hps_coord_fail_saved(c, p, &why, out, err)
+						   : hps_coord_abort(c, p, &why, out, err);
 	case HPS_CTL_BYE:
 		return left(c, p, out, err);
 	default:
@@ -220,7 +221,7 @@ enum hps_status hps_coord_message(struct hps_coord *c, uint32_t number, struct h
 		p->heard_s = now_s;
 	if (p && kind != HPS_CTL_HEARTBEAT)
 		c->moved_s = now_s;
-	if (c->phase == PHASE_OVER)
+	if (c->phase == PHASE_OVER || (!p && c->outcome.status != HPS_OK))
 		st = HPS_OK; /* everybody has been told */
 	else if (st == HPS_OK && kind == HPS_CTL_JOIN)
 		st = hps_coord_join(c, number, body, now_s, out, &why);

@@ -156,6 +156,13 @@ enum hps_status hps_coord_took_saved(struct hps_coord *c, struct peer *p,
 enum hps_status hps_coord_hold(struct hps_coord *c, struct hps_outbox *out, struct hps_err *err);
 enum hps_status hps_coord_held(struct hps_coord *c, struct peer *p, const struct hps_doc *body,
 			       struct hps_outbox *out, struct hps_err *err);
+/* May the servers save what was trained before this failure? They may where it is one of the test
+ * data: evaluation changes nothing, and a score has come, so every shard has seen all updates. */
+bool hps_coord_can_save(const struct hps_coord *c, const struct hps_err *why);
+/* End the job as hps_coord_abort does, but let the servers save first. */
+enum hps_status hps_coord_fail_saved(struct hps_coord *c, const struct peer *culprit,
+				     const struct hps_err *why, struct hps_outbox *out,
+				     struct hps_err *err);
 /* After an epoch's evaluation, or its end where there is none. */
 enum hps_status hps_coord_next(struct hps_coord *c, double now_s, struct hps_outbox *out,
 			       struct hps_err *err);

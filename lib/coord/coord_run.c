@@ -192,22 +192,52 @@ enum hps_status hps_coord_held(struct hps_coord *c, struct peer *p, const struct
 
 /* --- finishing, saving, leaving --- */
 
-enum hps_status hps_coord_finished(struct hps_coord *c, struct peer *p, struct hps_outbox *out,
-				   struct hps_err *err)
+static enum hps_status ask_to_save(struct hps_coord *c, struct hps_outbox *out, struct hps_err *err)
 {
 	enum hps_status st = HPS_OK;
 
-	if (c->phase != PHASE_FINISHING || !p->work || p->reported)
-		return hps_err_set(err, HPS_NET, "has finished what it was not asked to");
-	p->reported = true;
-	if (!hps_coord_all_reported(c))
-		return HPS_OK;
 	c->phase = PHASE_SAVING;
 	clear_reports(c);
 	for (size_t i = 0; i < c->n_peers && st == HPS_OK; i++)
 		if (!c->peer[i].work && !c->peer[i].left)
 			st = hps_coord_tell(c, &c->peer[i], HPS_CTL_SAVE, NULL, out, err);
 	return st;
+}
+
+bool hps_coord_can_save(const struct hps_coord *c, const struct hps_err *why)
+{
+	if (c->phase != PHASE_EVALUATING || c->mode != MODE_TRAIN || !c->scores.n ||
+	    (why->status != HPS_BAD_INPUT && why->status != HPS_IO))
+		return false;
+	for (uint32_t s = 0; s < c->d->n_stages; s++) /* a ring's are with its replicas */
+		if (c->d->stage[s].dense_sync == HPS_DENSE_RING)
+			return false;
+	return true;
+}
+
+enum hps_status hps_coord_fail_saved(struct hps_coord *c, const struct peer *culprit,
+				     const struct hps_err *why, struct hps_outbox *out,
+				     struct hps_err *err)
+{
+	enum hps_status st;
+
+	c->outcome = *why;
+	hps_err_at(&c->outcome, "%s", culprit->name);
+	st = hps_coord_tell_all(c, true, HPS_CTL_ABORT, hps_talk_error(&c->outcome), out, err);
+	for (size_t i = 0; i < c->n_peers; i++)
+		c->peer[i].left |= c->peer[i].work;
+	return st == HPS_OK ? ask_to_save(c, out, err) : st;
+}
+
+enum hps_status hps_coord_finished(struct hps_coord *c, struct peer *p, struct hps_outbox *out,
+				   struct hps_err *err)
+{
+	if (c->phase != PHASE_FINISHING || !p->work || p->reported)
+		return hps_err_set(err, HPS_NET, "has finished what it was not asked to");
+	p->reported = true;
+	if (!hps_coord_all_reported(c))
+		return HPS_OK;
+	return ask_to_save(c, out, err);
 }
 
 static enum hps_status leave_if_saved(struct hps_coord *c, struct hps_outbox *out,
@@ -218,6 +248,11 @@ static enum hps_status leave_if_saved(struct hps_coord *c, struct hps_outbox *ou
 	for (size_t i = 0; i < c->n_peers; i++)
 		if (!c->peer[i].work && !c->peer[i].left && !c->peer[i].reported)
 			return HPS_OK;
+	if (c->outcome.status != HPS_OK) {
+		c->phase = PHASE_OVER;
+		return hps_coord_tell_all(c, false, HPS_CTL_ABORT, hps_talk_error(&c->outcome), out,
+					  err);
+	}
 	c->phase = PHASE_LEAVING;
 	return hps_coord_say_done(c, out, err);
 }

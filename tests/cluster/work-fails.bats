@@ -184,6 +184,24 @@ long_job() {
 	output_has "train.tsv: no rows are left to evaluate"
 }
 
+@test "damage met while evaluating: the epoch before it is saved" {
+	rows 3000 2 >test.tsv
+	echo nonsense >>test.tsv
+	job 1,1 2 1 24 bsp ps spread
+	for h in here s1; do start serve-$h hps-serve --host $h --state state job.json; done
+	mkfifo pipe # is not looked at before
+	start work-h1 hps-work --host h1 --test pipe job.json train.tsv
+	start work-h0 hps-work --host h0 --test pipe job.json train.tsv
+	cat test.tsv >pipe
+	for p in work-h0 work-h1 serve-here serve-s1; do
+		ends $p 3
+		says $p "pipe:3001"
+	done
+	run hps-serve --state state --export out
+	status_is 0
+	[ "$(jq '[.step, .epochs] | tostring' <<<"$output")" = '"[25,1]"' ]
+}
+
 @test "limits too low for the job are named: descriptors, memory" {
 	case $HPS_BIN in *build-*) skip "a sanitizer takes more than any limit" ;; esac
 	job 2,1 1 1 24 bsp ps
