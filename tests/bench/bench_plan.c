@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plan/exact.h"
 #include "plan/rivals.h"
 #include "../unit/plan_work.h"
 
@@ -168,8 +169,97 @@ static void bench_rl(void)
 	print("plan.rl.16x2.seconds", quantile(&seconds, 0.5), 1, "s", &seconds, "");
 }
 
+/* --- the proof --- */
+
+struct proof {
+	const char *model, *cluster;
+	double floor; /* samples/s */
+	uint32_t
+		units; /* of each type, for clusters that state no limits; 0: as many as there are */
+};
+static const struct proof proofs_16x2[] = {
+	{ "ctrdnn-16", "two-types", 0, 0 },   { "matchnet", "two-types", 0, 0 },
+	{ "2emb", "two-types", 0, 0 },	      { "nce", "two-types", 0, 0 },
+	{ "ctrdnn-16", "two-types", 6e5, 0 }, { "matchnet", "two-types", 1e6, 0 },
+	{ "2emb", "two-types", 1e6, 0 },      { "nce", "two-types", 5e6, 0 },
+};
+static const struct proof proofs_20x64[] = {
+	{ "ctrdnn-20", "64-types", 0, 0 },
+	{ "ctrdnn-20", "64-types", 1e5, 0 },
+	{ "ctrdnn-20", "64-types", 1e6, 0 },
+};
+/* Near the fastest that the limits allow; the last is the hardest that we know. */
+static const struct proof proofs_tight[] = {
+	{ "ctrdnn-20", "64-types-tight", 4e6, 0 },
+	{ "ctrdnn-20", "64-types-tight", 5e6, 0 },
+	{ "ctrdnn-20", "64-types-tight", 5.5e6, 0 },
+	{ "ctrdnn-20", "64-types", 6e6, 16 },
+};
+
+static double cpu_now(void *arg)
+{
+	(void)arg;
+	return hps_cpu_s();
+}
+
+/* *open counts those that were not proven; budget in seconds of CPU, 0: until it is proven. */
+static void prove(const struct proof *k, double budget, struct figures *seconds,
+		  struct figures *gaps, uint32_t *open)
+{
+	struct hps_err err = { 0 };
+	struct hps_solution s;
+	struct plan_work w;
+	double begin;
+
+	must(plan_work_open(&w, k->model, k->cluster, &err), &err);
+	for (uint32_t t = 0; k->units && t < w.cost.n_types; t++)
+		w.cost.type[t].limit = k->units;
+	w.problem.floor = k->floor;
+	w.problem.max_seconds = budget;
+	w.problem.hooks.now = cpu_now;
+	begin = hps_cpu_s();
+	must(hps_plan_exact(&w.problem, "", &s, &err), &err);
+	add(seconds, hps_cpu_s() - begin);
+	add(gaps, 100 * hps_solution_gap(&s));
+	*open += !s.proven;
+	hps_solution_release(&s);
+	plan_work_close(&w);
+}
+
+static void bench_proofs(const char *name, const char *figure, const struct proof *proof, size_t n,
+			 double budget, double reach)
+{
+	struct figures seconds = { .n = 0 }, gaps = { .n = 0 };
+	bool gap = !strcmp(figure, "gap");
+	char full[64], more[96];
+	uint32_t open = 0;
+
+	snprintf(full, sizeof(full), "plan.exact.%s.%s", name, figure);
+	if (!wanted(full))
+		return;
+	for (size_t i = 0; i < n; i++)
+		prove(&proof[i], budget, &seconds, &gaps, &open);
+	snprintf(more, sizeof(more), ", \"not_proven\": %u, \"cpu_seconds\": %.4g", open,
+		 quantile(&seconds, 0.5));
+	if (gap)
+		print(full, quantile(&gaps, 1), reach, "%", &gaps, more);
+	else
+		print(full, quantile(&seconds, 1), reach, "CPU s", &seconds, more);
+}
+
+static void bench_exact(void)
+{
+	bench_proofs("16x2", "seconds", proofs_16x2, sizeof(proofs_16x2) / sizeof(*proofs_16x2), 0,
+		     0.1);
+	bench_proofs("20x64", "seconds", proofs_20x64, sizeof(proofs_20x64) / sizeof(*proofs_20x64),
+		     0, 1);
+	bench_proofs("20x64-tight", "gap", proofs_tight,
+		     sizeof(proofs_tight) / sizeof(*proofs_tight), 10, 0);
+}
+
 int main(void)
 {
+	bench_exact();
 	bench_rl();
 	bench_rivals();
 	return 0;
