@@ -222,6 +222,7 @@ static enum hps_status simulate(struct run *run, const struct hps_solution *s, s
 	const struct plan_options *opt = run->opt;
 	struct hps_buf b = HPS_BUF_INIT;
 	struct hps_trace trace = { 0 };
+	struct hps_err why = { 0 };
 	enum hps_status rc;
 
 	if (opt->trace) {
@@ -230,11 +231,17 @@ static enum hps_status simulate(struct run *run, const struct hps_solution *s, s
 	}
 	if (!opt->simulate)
 		run->sim.steps = TRACE_STEPS;
-	rc = hps_simulate(&run->problem, s, &run->sim, &run->simulation, err);
-	if (!rc && opt->trace)
+	rc = hps_simulate(&run->problem, s, &run->sim, &run->simulation, &why);
+	if (rc == HPS_NO) { /* the plan is good all the same */
+		hps_warn("%s: neither report nor trace", why.msg);
+		rc = HPS_OK;
+	} else if (rc) {
+		*err = why;
+	} else if (opt->trace) {
 		rc = hps_trace_write(&trace, &run->problem, s, &b, err);
-	if (!rc && opt->trace)
-		rc = write_picture(opt->trace, &b, err);
+		if (!rc)
+			rc = write_picture(opt->trace, &b, err);
+	}
 	if (!rc && trace.left_out)
 		hps_warn("the trace ends after %d events; %llu more are left out", HPS_TRACE_MOST,
 			 (unsigned long long)trace.left_out);
@@ -255,7 +262,7 @@ static enum hps_status write_text(const struct run *run, const struct hps_soluti
 
 	if (text)
 		rc = hps_plan_text(p, s, run->opt->method, &b, err);
-	if (!rc && text && run->opt->simulate)
+	if (!rc && text && run->opt->simulate && run->simulation.stage)
 		rc = hps_simulation_text(p, s, &run->simulation, &b, err);
 	if (!rc && text && explain)
 		rc = hps_buf_printf(&b, err, "\n");
@@ -282,7 +289,7 @@ static enum hps_status write_document(struct run *run, const struct hps_solution
 	if (!job->has_plan)
 		hps_plan_release(&job->plan);
 	/* An older one was of another plan. */
-	if (!rc && (run->opt->simulate
+	if (!rc && (run->opt->simulate && run->simulation.stage
 			    ? hps_doc_put(job->doc, "simulation",
 					  hps_simulation_doc(&run->problem, s, &run->simulation))
 			    : hps_doc_remove(job->doc, "simulation")))

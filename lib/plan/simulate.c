@@ -112,6 +112,7 @@ enum hps_status hps_simulate(const struct hps_problem *p, const struct hps_solut
 {
 	struct hps_schedule sched = { s->stage, s->n_stages, s->trial.shards };
 	struct hps_sim_options run = *o;
+	enum hps_status rc;
 
 	memset(out, 0, sizeof(*out));
 	out->options = *o;
@@ -121,7 +122,10 @@ enum hps_status hps_simulate(const struct hps_problem *p, const struct hps_solut
 		return HPS_MEMORY;
 	run.stop = stop;
 	run.stop_arg = (void *)(uintptr_t)p;
-	return hps_sim_run(p->cost, &sched, &run, &out->result, out->stage, err);
+	rc = hps_sim_run(p->cost, &sched, &run, &out->result, out->stage, err);
+	if (rc)
+		hps_simulation_release(out);
+	return rc;
 }
 
 void hps_simulation_release(struct hps_simulation *x)

@@ -13,12 +13,13 @@ struct hps_simulation {
 	uint32_t n_stages;
 };
 
-/* "asp,jitter=0.2,stragglers=0.05*3,steps=100": words by comma, the last of a kind holds, "" is none.
+/* "asp,jitter=0.2,stragglers=0.05*3,steps=100": by comma, the last of a kind holds; "": none.
  *   bsp, asp, ssp:BOUND   jitter=CV   stragglers=SHARE*FACTOR   steps=N   duplex
  * Starts from the problem's mode and seed, no noise. HPS_USAGE names the word. */
 enum hps_status hps_simulation_words(const struct hps_problem *p, const char *words,
 				     struct hps_sim_options *o, struct hps_err *err);
-/* Run the solution; the problem's stop hook ends it with HPS_NO. Release in every case. */
+/* Run the solution; the problem's stop hook ends it with HPS_NO. Release in every case; stage is NULL
+ * unless HPS_OK. */
 enum hps_status hps_simulate(const struct hps_problem *p, const struct hps_solution *s,
 			     const struct hps_sim_options *o, struct hps_simulation *out,
 			     struct hps_err *err);
