@@ -14,6 +14,7 @@
 #include "draw/trace.h"
 #include "plan/compare.h"
 #include "plan/pareto.h"
+#include "plan/rl.h"
 #include "plan/setup.h"
 #include "plan/simulate.h"
 #include "plan/whatif.h"
@@ -28,6 +29,8 @@ struct plan_options {
 	const char *plot, *dot, *trace; /* files; "-" takes the document's place */
 	const char *simulate;		/* words */
 	int64_t pareto;
+	const char *policy, *save_policy; /* files */
+	int64_t rounds;			  /* of learning; -1: as many as the budget allows */
 };
 
 /* One run: the words, and what was made of them. */
@@ -43,6 +46,9 @@ struct run {
 	struct hps_problem problem;
 	struct hps_sim_options sim;
 	struct hps_simulation simulation; /* stage NULL: none was asked for */
+	struct hps_policy policy, learned;
+	struct hps_rl_options rl;
+	struct hps_plan_words words; /* opt's, and rl */
 };
 
 static double now(void *arg)
@@ -322,6 +328,8 @@ static enum hps_status plan(struct run *run, const struct hps_before *before, st
 	if (!rc)
 		hps_verbose("%llu evaluations in %.3f s", (unsigned long long)s.evaluations,
 			    hps_now_s() - begin);
+	if (!rc && run->opt->save_policy)
+		rc = hps_policy_save(&run->learned, run->opt->save_policy, err);
 	if (!rc && run->opt->what_if)
 		rc = tell_what_if(run, before, &s, err);
 	if (!rc)
@@ -357,13 +365,13 @@ static enum hps_status set_up(struct run *run, struct hps_before *before, struct
 	enum hps_status rc = HPS_OK;
 
 	if (opt->what_if && !opt->compare && !opt->pareto)
-		rc = hps_what_before(&run->job, &opt->words, run->method, run->arg, &run->hooks,
+		rc = hps_what_before(&run->job, &run->words, run->method, run->arg, &run->hooks,
 				     before, err);
 	run->told = INFINITY;
 	if (!rc && opt->what_if)
 		rc = edit(run, err);
 	if (!rc)
-		rc = hps_problem_setup(&run->job, &opt->words, false, &run->cost, &run->problem,
+		rc = hps_problem_setup(&run->job, &run->words, false, &run->cost, &run->problem,
 				       err);
 	if (rc)
 		return rc;
@@ -372,6 +380,43 @@ static enum hps_status set_up(struct run *run, struct hps_before *before, struct
 	run->problem.hooks = run->hooks;
 	return hps_simulation_words(&run->problem, opt->simulate ? opt->simulate : "", &run->sim,
 				    err);
+}
+
+/* Where learning begins, how long it goes on, and whether what was learned is kept. */
+static enum hps_status set_up_policy(struct run *run, struct hps_err *err)
+{
+	const struct plan_options *opt = run->opt;
+
+	run->words = opt->words;
+	run->words.rl = &run->rl;
+	run->rl.limited = opt->rounds >= 0;
+	run->rl.rounds = run->rl.limited ? (uint64_t)opt->rounds : 0;
+	run->rl.learned = opt->save_policy ? &run->learned : NULL;
+	if (!opt->policy)
+		return HPS_OK;
+	run->rl.policy = &run->policy;
+	return hps_policy_load(opt->policy, &run->policy, err);
+}
+
+static bool learns(const char *method)
+{
+	return !strcmp(method, "rl") || !strcmp(method, "rl+polish") || !strcmp(method, "rl-rnn");
+}
+
+static enum hps_status check_policy_words(const struct plan_options *opt, struct hps_err *err)
+{
+	if (opt->save_policy && (opt->compare || opt->pareto || !learns(opt->method)))
+		return hps_err_set(err, HPS_USAGE,
+				   "--save-policy keeps what one of -m rl, rl+polish and rl-rnn "
+				   "has learned");
+	if (!opt->compare && (opt->policy || opt->rounds >= 0) && !learns(opt->method) &&
+	    strcmp(opt->method, "auto"))
+		return hps_err_set(
+			err, HPS_USAGE,
+			"--policy and --rounds are for -m rl, rl+polish, rl-rnn and auto, "
+			"not for %s",
+			opt->method);
+	return HPS_OK;
 }
 
 static enum hps_status check_words(const struct plan_options *opt, enum hps_form form,
@@ -393,7 +438,7 @@ static enum hps_status check_words(const struct plan_options *opt, enum hps_form
 		return hps_err_set(err, HPS_USAGE,
 				   "standard output takes one of --text, --msgpack, --plot -, "
 				   "--dot - and --trace -");
-	return HPS_OK;
+	return check_policy_words(opt, err);
 }
 
 static enum hps_status run_all(const char *path, enum hps_form form, const struct plan_options *opt,
@@ -410,10 +455,12 @@ static enum hps_status run_all(const char *path, enum hps_form form, const struc
 	run.method = hps_method_find(opt->method, &run.arg, err);
 	if (!run.method)
 		return HPS_USAGE;
-	rc = hps_job_read(path, HPS_CLUSTER | HPS_PROFILE, HPS_MODEL | HPS_CLUSTER | HPS_PROFILE,
-			  &run.job, err);
+	rc = set_up_policy(&run, err);
+	if (!rc)
+		rc = hps_job_read(path, HPS_CLUSTER | HPS_PROFILE,
+				  HPS_MODEL | HPS_CLUSTER | HPS_PROFILE, &run.job, err);
 	if (rc)
-		return rc;
+		goto out;
 	rc = set_up(&run, &before, err);
 	if (rc == HPS_BAD_INPUT)
 		hps_err_at(err, "%s", path ? path : "standard input");
@@ -421,19 +468,22 @@ static enum hps_status run_all(const char *path, enum hps_form form, const struc
 		rc = opt->compare  ? compare(&run, err)
 		     : opt->pareto ? pareto(&run, err)
 				   : plan(&run, &before, err);
+out:
 	hps_before_release(&before);
 	hps_simulation_release(&run.simulation);
 	hps_cost_release(&run.cost);
 	hps_job_release(&run.job);
+	hps_policy_release(&run.policy);
+	hps_policy_release(&run.learned);
 	return rc;
 }
 
 int main(int argc, char **argv)
 {
-	struct plan_options opt = { .method = HPS_METHOD_DEFAULT, .words.seed = -1 };
+	struct plan_options opt = { .words.seed = -1, .rounds = -1 };
 	const struct hps_opt opts[] = {
 		{ 'm', "method", HPS_OPT_STR, &opt.method, "METHOD",
-		  "how to search; default: " HPS_METHOD_DEFAULT },
+		  "how to search; default: " HPS_METHOD_DEFAULT ", with --pareto exact" },
 		{ 't', "floor", HPS_OPT_DOUBLE, &opt.words.floor, "FLOOR",
 		  "samples a second at least", DBL_MIN, DBL_MAX },
 		{ 0, "objective", HPS_OPT_STR, &opt.words.objective, "WHAT",
@@ -447,6 +497,12 @@ int main(int argc, char **argv)
 		HPS_PLAN_WORD_OPTS(&opt.words),
 		{ 0, "budget", HPS_OPT_STR, &opt.words.budget, "N",
 		  "at most N evaluations, or seconds (2.5s)" },
+		{ 0, "rounds", HPS_OPT_INT, &opt.rounds, "N",
+		  "rl: at most N rounds of learning; 0: the policy's decision alone", 0,
+		  INT64_MAX },
+		{ 0, "policy", HPS_OPT_STR, &opt.policy, "FILE", "rl: begin with this policy" },
+		{ 0, "save-policy", HPS_OPT_STR, &opt.save_policy, "FILE",
+		  "rl: keep the policy that was learned" },
 		{ 0, "compare", HPS_OPT_STR, &opt.compare, "LIST",
 		  "run these methods (a,b,c or all) and write a list" },
 		{ 0, "pareto", HPS_OPT_INT, &opt.pareto, "N",
@@ -484,6 +540,8 @@ int main(int argc, char **argv)
 
 	if (hps_opt_parse(&cmd, argc, argv, &operand, &n, &rc) == HPS_OPT_EXIT)
 		return hps_exit(NAME, rc, NULL);
+	if (!opt.method)
+		opt.method = opt.pareto ? "exact" : HPS_METHOD_DEFAULT;
 	rc = hps_sig_install(&err);
 	if (!rc)
 		rc = run_all(n ? operand[0] : NULL, cmd.form, &opt, &err);

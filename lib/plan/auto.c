@@ -4,6 +4,7 @@
 #include "plan/exact.h"
 #include "plan/plan_int.h"
 #include "plan/rivals.h"
+#include "plan/rl.h"
 
 /* Without a budget: sweeps for a proof, most take less than a hundred. */
 enum { PROOF_SWEEPS = 2000 };
@@ -77,7 +78,7 @@ enum hps_status hps_plan_auto(const struct hps_problem *p, const char *arg,
 			*err = why;
 		return rc;
 	}
-	rc = hps_plan_anneal(&part, "", &found, &why);
+	rc = hps_plan_rl_polish(&part, "", &found, &why);
 	if (rc == HPS_OK || rc == HPS_NO) {
 		unite(out, &found);
 		rc = out->trial.feasible ? HPS_OK : rc;

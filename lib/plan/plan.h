@@ -167,7 +167,7 @@ struct hps_method {
 	enum hps_status (*solve)(const struct hps_problem *p, const char *arg,
 				 struct hps_solution *out, struct hps_err *err);
 };
-#define HPS_METHOD_DEFAULT "exact"
+#define HPS_METHOD_DEFAULT "rl"
 /* All methods, NULL-terminated. */
 const struct hps_method *const *hps_methods(void);
 /* By the user's word; *arg is what follows the colon, or "". NULL with HPS_USAGE and the list

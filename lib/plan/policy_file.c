@@ -66,6 +66,7 @@ static enum hps_status check_header(const unsigned char *p, size_t len, struct h
 {
 	uint32_t version, cell, hidden;
 	struct hps_policy_shape s;
+	uint64_t weights;
 
 	if (len < 12 || memcmp(p, magic, 8))
 		return hps_err_set(err, HPS_BAD_INPUT, "not a policy file");
@@ -74,7 +75,8 @@ static enum hps_status check_header(const unsigned char *p, size_t len, struct h
 		return hps_err_set(err, HPS_BAD_INPUT,
 				   "a policy file of version %u, expected version %d", version,
 				   VERSION);
-	if (len < HEADER + SUM)
+	weights = len >= HEADER ? get(p + 32, 8) : 0;
+	if (len < HEADER + SUM || (weights < MAX_BYTES && len < HEADER + 4 * (size_t)weights + SUM))
 		return hps_err_set(err, HPS_BAD_INPUT, "a policy file cut short at %zu bytes", len);
 	if (get(p + len - SUM, SUM) != hps_hash_bytes(p, len - SUM, SUM_SEED))
 		return hps_err_set(err, HPS_BAD_INPUT,
@@ -90,10 +92,10 @@ static enum hps_status check_header(const unsigned char *p, size_t len, struct h
 	    get(p + 28, 4) != HPS_POLICY_PAST)
 		return hps_err_set(err, HPS_BAD_INPUT, "a policy that sees other features");
 	s = hps_policy_shape((enum hps_cell)cell, hidden);
-	if (get(p + 32, 8) != s.n || len != HEADER + 4 * s.n + SUM)
+	if (weights != s.n || len != HEADER + 4 * s.n + SUM)
 		return hps_err_set(err, HPS_BAD_INPUT,
 				   "a policy of %llu weights in %zu bytes, expected %zu",
-				   (unsigned long long)get(p + 32, 8), len, s.n);
+				   (unsigned long long)weights, len, s.n);
 	return HPS_OK;
 }
 

@@ -55,7 +55,7 @@ static inline bool hps_policy_may_cut(const struct hps_policy_input *in)
 	return !in->merge || in->n_types > 1;
 }
 
-/* --- policy_math.c: matrices row-major; an element's sum is in the order of the summed index --- */
+/* --- policy_math.c: matrices row-major; sums are in the order of the summed index --- */
 
 /* out[0..n) += sum over k < count of coef[k * step] * row[k * n ..] */
 void hps_policy_add(float *restrict out, size_t n, const float *restrict coef, size_t step,
@@ -82,7 +82,8 @@ void hps_policy_rnn_back(const float *restrict h, const float *restrict dh, floa
 			 size_t n);
 /* x becomes ln of its softmax, prob the softmax; n a multiple of HPS_POLICY_LANES. */
 void hps_policy_log_softmax(float *restrict x, float *restrict prob, size_t n);
-/* logp becomes the gradient of -weight logp[choice] - bonus * entropy by the scores. prob: scratch. */
+/* logp becomes the gradient of -weight logp[choice] - bonus * entropy by the scores. prob:
+ * scratch. */
 void hps_policy_score_back(float *restrict logp, float *restrict prob, size_t n, uint32_t choice,
 			   float weight, float bonus);
 /* A step of Adam (Kingma, Ba 2015; beta 0.9, 0.999) with the gradient's norm clipped at 1. m, v:

@@ -1,8 +1,10 @@
 /* What does the learning placer need, and which of its kinds is asked for? */
 #include "plan/rl.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
+#include "plan/exact.h"
 #include "plan/rivals.h"
 #include "plan/rl_int.h"
 
@@ -63,6 +65,48 @@ static void unmake(struct hps_learner *x)
 	free(x->stage);
 }
 
+/* Work in place of time for a proof, so that it is the same everywhere: exact asks now and then
+ * whether it is to stop. */
+enum { MOST_ASKED = 2000 };
+
+struct patience {
+	const struct hps_plan_hooks *user;
+	uint32_t asked;
+};
+
+static bool out_of_patience(void *arg)
+{
+	struct patience *x = arg;
+
+	return x->asked++ >= MOST_ASKED || (x->user->stop && x->user->stop(x->user->arg));
+}
+
+/* How good is the answer, or why is there none? What exact soon proves is a bound without the
+ * gap that hps_search_bound leaves; its plan is not looked at. rc: of the answer. */
+static enum hps_status prove(const struct hps_problem *p, struct hps_solution *answer,
+			     enum hps_status rc, struct hps_err *err)
+{
+	struct patience x = { .user = &p->hooks };
+	struct hps_problem bounded = *p;
+	struct hps_err why = { 0 };
+	struct hps_solution s;
+	enum hps_status proof;
+
+	bounded.hooks = (struct hps_plan_hooks){ .stop = out_of_patience, .arg = &x };
+	bounded.max_seconds = 0;
+	bounded.max_evaluations = 0;
+	proof = hps_plan_exact(&bounded, "", &s, &why);
+	if (rc == HPS_NO && proof == HPS_NO && !s.has_bound && !s.interrupted && err)
+		*err = why;
+	if (rc == HPS_OK && s.has_bound && (!answer->has_bound || s.bound > answer->bound)) {
+		answer->has_bound = true;
+		answer->bound = fmin(s.bound, answer->trial.objective);
+		answer->proven = hps_solution_gap(answer) == 0;
+	}
+	hps_solution_release(&s);
+	return rc;
+}
+
 static enum hps_status solve(const struct hps_problem *p, enum hps_cell cell, bool polishes,
 			     struct hps_solution *out, struct hps_err *err)
 {
@@ -94,7 +138,10 @@ static enum hps_status solve(const struct hps_problem *p, enum hps_cell cell, bo
 	unmake(&x);
 	if (rc && x.opt.learned)
 		hps_policy_release(x.opt.learned);
-	return hps_rival_end(&x.search, rc, out, err);
+	rc = hps_rival_end(&x.search, rc, out, err);
+	if ((rc != HPS_OK && rc != HPS_NO) || out->interrupted || out->proven)
+		return rc;
+	return prove(p, out, rc, err);
 }
 
 enum hps_status hps_plan_rl(const struct hps_problem *p, const char *arg, struct hps_solution *out,

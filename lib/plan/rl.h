@@ -24,8 +24,8 @@
 struct hps_rl_options {
 	const struct hps_policy *policy; /* to begin with; NULL: drawn from the seed. HPS_USAGE
 					  * where its cell is not the method's */
-	bool limited;			 /* at most `rounds` rounds of learning; 0: the policy's */
-	uint64_t rounds;	    /* decision alone, the likeliest choices (one evaluation) */
+	bool limited;		    /* at most `rounds` rounds of learning; 0: only the policy's */
+	uint64_t rounds;	    /* decision, the likeliest choices (one evaluation) */
 	struct hps_policy *learned; /* out, or NULL: the policy whose decision was best among those
 				     * at the end of each learning; hps_policy_release */
 };

@@ -179,6 +179,7 @@ static enum hps_status play_round(struct hps_learner *x, enum state *state, stru
 
 	*state = ALL_OVER;
 	x->stale++;
+	x->rounds++;
 	hps_rollout_run(&x->roll, &x->net, &x->rng, WIDTH - n);
 	for (uint32_t b = 0; b < n; b++) {
 		uint32_t stages = hps_rollout_spans(&x->roll, b, x->stage);
@@ -193,13 +194,14 @@ static enum hps_status play_round(struct hps_learner *x, enum state *state, stru
 	}
 	for (uint32_t b = 0; b < n; b++)
 		r[b] = reward(x, cost[b]);
-	*state = RUN_OVER;
+	if (!x->opt.limited || x->rounds < x->opt.rounds)
+		*state = RUN_OVER;
 	if (!weigh(x, r, n, weight) || x->stale > PATIENCE)
 		return HPS_OK;
 	update(x, weight, n);
 	x->round++;
-	x->rounds++;
-	*state = x->opt.limited && x->rounds >= x->opt.rounds ? ALL_OVER : GO_ON;
+	if (*state == RUN_OVER)
+		*state = GO_ON;
 	return HPS_OK;
 }
 

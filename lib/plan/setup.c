@@ -185,6 +185,7 @@ enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_pl
 	if (w->seed >= 0)
 		p->seed = (uint64_t)w->seed;
 	p->merge = w->merge;
+	p->rl = w->rl;
 	p->cost = cost;
 	return hps_cost_init(cost, &job->profile, &job->cluster, &opt, err);
 }

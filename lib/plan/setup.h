@@ -18,6 +18,7 @@ struct hps_plan_words {
 	double floor;
 	int64_t batch, micro_batches, shards, seed;
 	bool merge;
+	const struct hps_rl_options *rl; /* into the problem */
 };
 
 /* Rows of a command's option table for the words that planning and provisioning share. */

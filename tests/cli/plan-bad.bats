@@ -39,7 +39,7 @@ bad() {
 
 @test "methods that are not there, by name, in --compare, with and without an argument" {
 	for method in magic EXACT exact: exact:1 all all: fixed: rl-; do
-		refused 2 "unknown method \"$method\"; methods are exact, " -m "$method" "$TWO"
+		refused 2 "unknown method \"$method\"; methods are rl, " -m "$method" "$TWO"
 	done
 	refused 2 "-m: expected METHOD, got \"\"" -m '' "$TWO"
 	refused 2 'unknown method "magic"' --compare exact,magic "$TWO"

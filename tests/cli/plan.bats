@@ -36,7 +36,7 @@ bats_require_minimum_version 1.5.0
 @test "writes the plan into the document and keeps the rest" {
 	edited '.mine = {"a": [1, 2.5, "x"]}' "$P/ctrdnn-here.json"
 	hps-plan edited.json >out.json
-	jq -e '.mine == {"a": [1, 2.5, "x"]} and .model.name == "ctrdnn" and .plan.method == "exact"
+	jq -e '.mine == {"a": [1, 2.5, "x"]} and .model.name == "ctrdnn" and .plan.method == "rl"
 		and .plan.proven and .plan.gap == 0 and .plan.simulated == false' out.json
 	jq -e '[.plan.stages[] | .units] | add <= 2' out.json
 	[ "$(jq -S 'del(.plan)' out.json)" = "$(hps-plan <edited.json | jq -S 'del(.plan)')" ]
@@ -156,6 +156,34 @@ bats_require_minimum_version 1.5.0
 	refused 2 'unknown method "magic"' --compare exact,magic "$P/two-types.json"
 	refused 2 "two reports" --compare all --pareto 3 "$P/two-types.json"
 	refused 1 "no method finds a plan" --compare exact,greedy -t 1e12 "$P/two-types.json"
+}
+
+@test "policies: what was learned is kept, read, and used on another job" {
+	hps-plan -t 2e5 --budget 4000 --save-policy my.policy "$P/two-types.json" >learned.json
+	hps-plan -t 2e5 --budget 4000 "$P/two-types.json" | cmp - learned.json
+	hps-plan -t 2e5 --budget 4000 --save-policy again.policy "$P/two-types.json" >/dev/null
+	cmp my.policy again.policy
+	# Its decision alone is one evaluation, on this job and on one with other types.
+	hps-plan -t 2e5 --policy my.policy --rounds 0 "$P/two-types.json" >decided.json
+	jq -e --slurpfile l learned.json '.plan.evaluations == 1 and .plan.method == "rl" and
+		.plan.cost_per_sample <= 1.02 * $l[0].plan.cost_per_sample' decided.json
+	hps-plan -t 2e4 --policy my.policy --rounds 0 "$P/ctrdnn-here.json" |
+		jq -e '.plan.evaluations == 1 and .plan.throughput_samples_per_s >= 2e4'
+	hps-plan --rounds 3 --policy my.policy --save-policy on.policy "$P/two-types.json" |
+		jq -e '.plan.evaluations | . > 3 * 32 and . <= 3 * 32 + 4'
+	! cmp -s my.policy on.policy
+	hps-plan -m rl-rnn --budget 200 --save-policy rnn.policy "$P/two-types.json" >/dev/null
+	refused 2 "the policy is of cell rnn, the method's is lstm" --policy rnn.policy "$P/two-types.json"
+	refused 2 "one must be given" --rounds 0 "$P/two-types.json"
+	refused 2 "not for exact" -m exact --policy my.policy "$P/two-types.json"
+	refused 2 "one of -m rl, rl+polish and rl-rnn" -m auto --save-policy x "$P/two-types.json"
+	refused 4 "none.policy" --policy none.policy "$P/two-types.json"
+	head -c 100 my.policy >cut.policy
+	refused 3 "cut.policy: a policy file cut short at 100 bytes" --policy cut.policy "$P/two-types.json"
+	{ head -c 8 my.policy; printf '\2'; tail -c +10 my.policy; } >next.policy
+	refused 3 "next.policy: a policy file of version 2, expected version 1" --policy next.policy "$P/two-types.json"
+	refused 3 "not a policy file" --policy "$P/two-types.json" "$P/two-types.json"
+	refused 4 "none/x" --budget 100 --save-policy none/x "$P/two-types.json"
 }
 
 @test "pareto: faster is dearer, and each plan can be had" {

@@ -53,7 +53,7 @@ interrupted() {
 
 @test "interrupt: the best plan so far, marked, exit 0" {
 	hard
-	for method in exact auto anneal genetic bayes random; do
+	for method in rl rl+polish rl-rnn exact auto anneal genetic bayes random; do
 		echo "$method"
 		interrupted "best *evaluations" -m "$method" --budget 1000000s --form paper -t 1000 hard.json
 		[ "$rc" -eq 0 ]
@@ -102,7 +102,7 @@ early() {
 
 @test "interrupt: before the search began" {
 	hard
-	for method in exact anneal; do
+	for method in rl exact anneal; do
 		early -m "$method" --form paper
 		[ "$rc" -eq 0 ]
 		jq -e '.plan.interrupted and (.plan.stages | length) > 0' out.json

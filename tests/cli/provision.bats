@@ -30,7 +30,7 @@ four() {
 
 @test "a deployment that the reader takes, with what the document had" {
 	jq '.mine = 1' plan.json | hps-provision >job.json
-	jq -e '.mine == 1 and .plan.method == "exact" and .deployment.digest == .plan.digest' job.json
+	jq -e '.mine == 1 and .plan.method == "rl" and .deployment.digest == .plan.digest' job.json
 	jq -e '.deployment | .batch == 1000 and .micro_batches == 1 and .epochs == 1 and .sync == "bsp" and
 		.seed == 1 and (.stages | length) == 1 and (.stages[0].replicas | length) == 2 and
 		(.shards | length) == 1 and .price_per_hour == 0.12 and .simulated == false' job.json
