@@ -91,7 +91,7 @@ static enum hps_status write_picture(const char *path, const struct hps_buf *b, 
 }
 
 /* The frontier for --plot where --pareto has made none: by exact, which needs few evaluations. */
-enum { PLOT_POINTS = 24, PLOT_EVALUATIONS = 400 };
+enum { PLOT_POINTS = 16, PLOT_EVALUATIONS = 400 };
 
 static enum hps_status plot_frontier(const struct run *run, const struct hps_solution *s,
 				     struct hps_frontier *f, struct hps_err *err)

@@ -3,7 +3,7 @@
 #include "draw/canvas_int.h"
 #include "draw/text_int.h"
 
-enum { LEFT = 110, RIGHT = 930, HEIGHT = 280, LOG_FROM = 8 };
+enum { LEFT = 110, RIGHT = 930, HEIGHT = 280, LOG_FROM = 8, AXIS_TITLE_END = 200 };
 
 /* One axis: from low to high of values, begin to end of pixels. */
 struct axis {
@@ -180,7 +180,8 @@ double hps_draw_frontier(struct hps_canvas *c, const struct hps_picture *x, doub
 	if (x->problem->floor > p.x.low && x->problem->floor < p.x.high) {
 		floor_x = place(&p.x, x->problem->floor);
 		hps_canvas_line(c, floor_x, p.y.begin, floor_x, p.y.end, "floor");
-		hps_canvas_text(c, floor_x + 4, p.y.begin - 6, HPS_LEFT, "small", 0, "floor");
+		hps_canvas_text(c, fmax(floor_x, AXIS_TITLE_END), p.y.end - 8, HPS_LEFT, "small", 0,
+				"floor");
 	}
 	draw_staircase(&p, x->frontier);
 	draw_points(&p, x->frontier);
