@@ -255,7 +255,7 @@ enum hps_status hps_plan_exact(const struct hps_problem *p, const char *arg,
 		return rc == HPS_MEMORY ? rc : hps_explain_no(p, rc ? NULL : out, err);
 	}
 	rc = hps_search_finish(&search, out, err);
-	if (rc == HPS_NO)
+	if (rc == HPS_NO && !out->interrupted)
 		hps_err_hint(err, p->cost->opt.evaluator == HPS_EVAL_STEP
 					  ? "by evaluator step not every plan is looked at; rate "
 					    "proves what the steady state can do"
