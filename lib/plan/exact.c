@@ -8,9 +8,10 @@
 
 /* Sweeps that a proof takes are tens to some thousands. */
 enum { DEFAULT_SWEEPS = 200000, STEP_SWEEPS = 256, STEP_TRIES = 5000, STRIDES = 32 };
-/* A tau range is searched from its end: prices above best / (tau / RANGE) wait for a later
- * one. A first look at the range goes in strides of COARSE, for a good plan to begin with. */
-#define RANGE  1.1
+/* A tau range is searched from its end: prices above best / (tau / RANGE) wait for a later one. The
+ * narrower, the fewer labels where sums bind. A first look goes in strides of COARSE, for a good
+ * plan to begin with. */
+#define RANGE  1.01
 #define COARSE 1.5
 
 struct exact {
@@ -110,7 +111,7 @@ static enum hps_status look_around(struct exact *x, struct hps_err *err)
 	int worse = 0;
 
 	for (int i = 0; !rc && i < STRIDES && hps_search_more(x->at.search); i++) {
-		rc = hps_tau_solve(&x->at, tau, useful(x, tau, COARSE), &out, err);
+		rc = hps_tau_solve(&x->at, tau, useful(x, tau, RANGE), &out, err);
 		if (!rc && out == HPS_TAU_FOUND) {
 			rc = take(x, err);
 			tau = fmin(tau, x->at.vector.cycle);
