@@ -43,6 +43,8 @@
  *   c, d: activations and sparse rows as in d above, and dense parameters once a step:
  *     servers  2 P / (B bw_t)                on each replica's link, whatever k
  *     ring     2 P (k-1) / (k B bw_t)        that is c += x, d -= x with x = 2 P / (B bw_t)
+ *   In asp a replica pushes after M micro-batches of its own, not after its part of B rows: all
+ *   k together k_first times in B rows. So c becomes k_first/k of it, in d.
  *   The ring moves fewer bytes at every k, so `auto` takes it in `rate`; a step also
  *   counts latencies, where the servers win with many replicas and few bytes.
  *   With `weak` each replica works a whole B between two synchronisations (PipeDream):
@@ -53,6 +55,7 @@
  * Parameter servers, a stage of their own with S shards (one core each):
  *   cpu  = 2 sum q / rows_per_s + D / bytes_per_s     D = sum over stages that sync through
  *   link = (2 sum s + D) / bw_ps                          servers of 2 P k / B
+ *                                                         (asp: 2 P k_first / B)
  *   PT(S) = max(cpu, link) / S      a speed of 0 (not measured) makes its part free
  *
  * Cores that CPU units and shards share (executor form; k busy threads on fewer cores run
@@ -78,7 +81,8 @@
  *                    + the larger of 2 B sum s / (S bw_ps) and 2 B s / (k bw) of a stage:
  *                    rows go, are updated, and the next ones come, one after the other
  *         cycle = max(T / B, rate): rate bounds step from below by construction.
- *         asp has no barrier: its step is its rate. The paper form has no step.
+ *         asp has no barrier: its step is its rate (hps_stage_credit keeps a line of
+ *         equal stages full). The paper form has no step.
  *
  * Memory of a unit: 3 P (weights, gradients, optimizer state) + 2 A B / k, A the bytes a
  * sample of the stage's outputs, kept until their backward. An estimate, checked against
@@ -182,6 +186,7 @@ struct hps_cost {
  * + w/k^2. Valid for the neighbours and the k_first it was asked for. */
 struct hps_stage_time {
 	double a, b, c, d, w;
+	double pushes; /* of all replicas in B rows, where it does not go by k; else 0 */
 	double mem_fixed, mem_shared; /* bytes of a unit: mem_fixed + mem_shared / k */
 	uint32_t type, first, last;
 	uint32_t busy;	    /* units beyond these idle: micro-batches, rows, the table's end */

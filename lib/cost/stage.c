@@ -28,7 +28,10 @@ static void dense_terms(const struct hps_cost *c, struct hps_stage_time *s, doub
 		s->c += over(2 * bytes, t->bandwidth) / c->profile->batch;
 	} else if (c->opt.dense_sync == HPS_SYNC_PS) {
 		x = over(2 * bytes, fmin(t->bandwidth, c->ps.bandwidth)) / c->opt.batch;
-		*(c->opt.weak ? &s->d : &s->c) += x;
+		if (s->pushes > 0)
+			s->d += s->pushes * x;
+		else
+			s->c += x;
 	} else if (c->opt.weak) {
 		x = over(2 * bytes, t->bandwidth) / c->opt.batch;
 		s->d += x;
@@ -66,6 +69,10 @@ struct hps_stage_time hps_cost_stage_bare(const struct hps_cost *c, uint32_t i, 
 			s.busy = (uint32_t)most;
 	}
 	s.max_units = s.busy < type->limit ? s.busy : type->limit;
+	if (c->opt.weak)
+		s.pushes = 1;
+	else if (c->opt.form == HPS_COST_EXECUTOR && c->opt.mode == HPS_ASP)
+		s.pushes = first_units;
 	s.d = over(2 * sparse, fmin(type->bandwidth, c->ps.bandwidth));
 	dense_terms(c, &s, c->params[j + 1] - c->params[i]);
 	s.mem_fixed = 3 * (c->params[j + 1] - c->params[i]);
@@ -170,6 +177,8 @@ bool hps_cost_first_matters(const struct hps_cost *c)
 {
 	if (c->opt.form != HPS_COST_EXECUTOR)
 		return false;
+	if (c->opt.mode == HPS_ASP && c->params[c->n_layers] > 0)
+		return true;
 	for (uint32_t t = 0; t < c->n_types; t++)
 		if (c->type[t].fixed[c->n_layers] > 0 || c->type[t].limit > c->opt.micro_batches)
 			return true;
@@ -196,7 +205,8 @@ struct hps_stage_load hps_cost_load(const struct hps_cost *c, const struct hps_s
 		return load;
 	/* All replicas together, in bytes a sample. */
 	if (c->opt.dense_sync == HPS_SYNC_PS)
-		moved = load.dense_bytes = 2 * params / c->opt.batch * (c->opt.weak ? 1 : k);
+		moved = load.dense_bytes =
+			2 * params / c->opt.batch * (s->pushes > 0 ? s->pushes : k);
 	else
 		moved = 2 * params / c->opt.batch * (c->opt.weak ? (k - 1.0) / k : k - 1.0);
 	if (!t->pooled)

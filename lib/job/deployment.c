@@ -374,6 +374,11 @@ uint32_t hps_node_of_replica(const struct hps_deployment *d, uint32_t stage, uin
 	return node + replica;
 }
 
+uint32_t hps_stage_credit(uint32_t n_stages, uint32_t stage)
+{
+	return n_stages - stage;
+}
+
 void hps_node_name(const struct hps_deployment *d, uint32_t node, char *out, size_t size)
 {
 	uint32_t left = node;

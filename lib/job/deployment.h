@@ -77,6 +77,9 @@ void hps_deployment_release(struct hps_deployment *d);
 uint32_t hps_deployment_nodes(const struct hps_deployment *d);
 uint32_t hps_node_of_shard(const struct hps_deployment *d, uint32_t shard);
 uint32_t hps_node_of_replica(const struct hps_deployment *d, uint32_t stage, uint32_t replica);
+/* asp, evaluation: micro-batches that a replica of `stage` may have at each replica of the next
+ * one: as many as stages follow, and one, so that a line of equal stages stays full. */
+uint32_t hps_stage_credit(uint32_t n_stages, uint32_t stage);
 /* "coordinator", "shard 1", "stage 0 replica 2" with the host: for messages. */
 void hps_node_name(const struct hps_deployment *d, uint32_t node, char *out, size_t size);
 /* A digest over the whole deployment and model digest: peers of one job agree on it. */

@@ -12,7 +12,6 @@ struct hps_sim_options hps_sim_defaults(const struct hps_cost *c)
 	return (struct hps_sim_options){
 		.mode = c->opt.mode == HPS_ASP ? HPS_SIM_ASP : HPS_SIM_BSP,
 		.steps = HPS_SIM_STEPS,
-		.credit = HPS_SIM_CREDIT,
 		.straggler_factor = 1,
 		.seed = 1,
 	};
@@ -23,8 +22,6 @@ static enum hps_status check_options(const struct hps_sim_options *o, struct hps
 	if (o->steps > HPS_SIM_MOST_STEPS)
 		return hps_err_set(err, HPS_USAGE, "simulation: at most %d steps, got %u",
 				   HPS_SIM_MOST_STEPS, o->steps);
-	if (!o->credit)
-		return hps_err_set(err, HPS_USAGE, "simulation: expected a credit > 0, got 0");
 	if (!(o->jitter >= 0 && o->jitter <= HPS_SIM_MOST_JITTER))
 		return hps_err_set(err, HPS_USAGE,
 				   "simulation: expected jitter within 0..%d, got %g",

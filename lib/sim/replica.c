@@ -69,6 +69,11 @@ static bool backward_due(const struct sim *s, const struct replica *r)
 	       r->cur * s->n + r->number + (uint64_t)r->done * s->stage[r->stage].k;
 }
 
+static uint32_t credit(const struct sim *s, uint32_t stage)
+{
+	return s->o.credit ? s->o.credit : hps_stage_credit(s->n_stages, stage);
+}
+
 static bool forward_due(const struct sim *s, const struct replica *r)
 {
 	uint32_t t = r->list[FORWARD].head;
@@ -78,7 +83,7 @@ static bool forward_due(const struct sim *s, const struct replica *r)
 	if (sim_bsp(s))
 		return s->token[t].step <= r->version;
 	return s->paper || r->stage + 1 == s->n_stages ||
-	       r->n_away < (uint64_t)s->o.credit * s->stage[r->stage + 1].k;
+	       r->n_away < (uint64_t)credit(s, r->stage) * s->stage[r->stage + 1].k;
 }
 
 static void begin(struct sim *s, uint32_t r, enum task task, double work)

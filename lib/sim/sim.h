@@ -103,7 +103,7 @@ struct hps_sim_options {
 	enum hps_sim_mode mode;
 	uint32_t bound;	 /* ssp */
 	uint32_t credit; /* asp, ssp: micro-batches that a replica may have away, by each of the
-			  * next stage; > 0 */
+			  * next stage; 0 = hps_stage_credit, the executor's */
 	uint32_t
 		steps; /* of B rows; 0 = 20. The first fifth, at least one of several, is warm-up */
 	double jitter; /* coefficient of variation, 0..HPS_SIM_MOST_JITTER */
@@ -115,7 +115,6 @@ struct hps_sim_options {
 	bool (*stop)(void *arg); /* asked now and then; true ends it with HPS_NO. NULL = never */
 	void *arg, *stop_arg;
 };
-enum { HPS_SIM_CREDIT = 2 /* the executor's */ };
 enum { HPS_SIM_STEPS = 20, HPS_SIM_MOST_STEPS = 1000000, HPS_SIM_MOST_JITTER = 10 };
 /* bsp or asp as the cost's options have it, no noise, the default steps, seed 1. */
 struct hps_sim_options hps_sim_defaults(const struct hps_cost *c);

@@ -248,7 +248,9 @@ static enum hps_status check_forward(const struct hps_replica *r, const struct h
 				   (unsigned long long)h->step);
 	if (!hps_replica_static(r) && r->ended[from])
 		return hps_err_set(err, HPS_NET, "forward after the end");
-	if (r->n_micro >= (uint64_t)STEPS_AHEAD * r->micros + CREDIT * r->k_prev)
+	if (r->n_micro >=
+	    (uint64_t)STEPS_AHEAD * r->micros +
+		    (uint64_t)hps_stage_credit(r->d->n_stages, r->o.stage - 1) * r->k_prev)
 		return hps_err_set(err, HPS_NET, "forward: more micro-batches than credit");
 	if (micro_find(r, h->step, h->mb))
 		return hps_err_set(err, HPS_NET, "forward: step %llu, micro-batch %u came twice",
@@ -370,7 +372,8 @@ static enum hps_status take_backward(struct hps_replica *r, struct hps_msg *msg,
 /* The neighbours may be told to begin before this replica is. */
 static enum hps_status keep_early(struct hps_replica *r, struct hps_msg *msg, struct hps_err *err)
 {
-	uint64_t most = (uint64_t)STEPS_AHEAD * r->micros + (CREDIT + 1) * r->k_prev;
+	uint64_t most = (uint64_t)STEPS_AHEAD * r->micros +
+			((uint64_t)r->d->n_stages + 1) * (r->k_prev + r->k_next);
 	void *q = r->early;
 
 	if (r->n_early >= most)

@@ -278,7 +278,7 @@ static enum hps_status begin(struct hps_replica *r, enum replica_phase phase,
 	r->flushing = false;
 	memset(r->ended, 0, r->k_prev * sizeof *r->ended);
 	for (uint32_t j = 0; j < r->k_next; j++)
-		r->credit[j] = CREDIT;
+		r->credit[j] = hps_stage_credit(r->d->n_stages, r->o.stage);
 	if (r->first)
 		rows_begin(r);
 	if (phase == PHASE_EVAL)

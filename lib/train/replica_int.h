@@ -55,7 +55,6 @@ enum replica_phase {
 };
 
 enum {
-	CREDIT = 2,	  /* asp: micro-batches a replica may have at one of the next stage */
 	LEASES_AHEAD = 2, /* asp: chunks asked for before they are worked on */
 	STEPS_AHEAD = 8,  /* bsp: as the shards'; an honest peer stays within 2 */
 };

@@ -177,6 +177,8 @@ static void random_options(struct plan_case *c, struct hps_rng *r, uint32_t S)
 		.weak = one_in(r, 8),
 		.without = one_in(r, 3) ? (unsigned)hps_rng_below(r, 128) : 0,
 	};
+	if (c->opt.form == HPS_COST_EXECUTOR && c->opt.dense_sync == HPS_SYNC_PS && one_in(r, 2))
+		c->opt.mode = HPS_ASP;
 	c->problem.objective = one_in(r, 4) ? HPS_PRICE_PER_HOUR : HPS_COST_PER_SAMPLE;
 	c->problem.merge = one_in(r, 4);
 }

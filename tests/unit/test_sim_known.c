@@ -505,8 +505,6 @@ static void test_refusals(void **state)
 	refused(&c, HPS_USAGE, "factor > 0, up to 1e6, got 0");
 	c.sim.steps = HPS_SIM_MOST_STEPS + 1;
 	refused(&c, HPS_USAGE, "at most 1000000 steps");
-	c.sim.credit = 0;
-	refused(&c, HPS_USAGE, "expected a credit > 0");
 	c.sim.most_events = 10;
 	refused(&c, HPS_NO, "stopped after 10 events");
 	c.sim.stop = stop;

@@ -28,7 +28,7 @@ static void draw_options(const struct hps_cost *c, struct hps_rng *r, struct hps
 	*o = hps_sim_defaults(c);
 	o->mode = (enum hps_sim_mode)hps_rng_below(r, 3);
 	o->bound = (uint32_t)hps_rng_below(r, 3);
-	o->credit = 1 + (uint32_t)hps_rng_below(r, 3);
+	o->credit = (uint32_t)hps_rng_below(r, 4);
 	o->steps = 1 + (uint32_t)hps_rng_below(r, 8);
 	o->duplex = hps_rng_below(r, 2);
 	if (hps_rng_below(r, 2))
