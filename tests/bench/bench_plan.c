@@ -188,7 +188,7 @@ static const struct proof proofs_20x64[] = {
 	{ "ctrdnn-20", "64-types", 1e5, 0 },
 	{ "ctrdnn-20", "64-types", 1e6, 0 },
 };
-/* Near the fastest that the limits allow; the last is the hardest that we know. */
+/* Near the fastest that the limits allow. */
 static const struct proof proofs_tight[] = {
 	{ "ctrdnn-20", "64-types-tight", 4e6, 0 },
 	{ "ctrdnn-20", "64-types-tight", 5e6, 0 },
