@@ -56,6 +56,16 @@ static enum hps_status check_limits(const char *data, size_t len, struct hps_err
 	return HPS_OK;
 }
 
+/* As strspn, of a text that no NUL ends: a number's is ended by what follows it. */
+static size_t span(const char *p, const char *of)
+{
+	size_t n = 0;
+
+	while (p[n] && strchr(of, p[n]))
+		n++;
+	return n;
+}
+
 /* The next number of a valid text, from *at on; *at goes behind it. */
 static const char *next_number(const char **at, size_t *len)
 {
@@ -69,7 +79,7 @@ static const char *next_number(const char **at, size_t *len)
 			p++;
 	}
 	number = p;
-	*len = strspn(p, "+-.0123456789eE");
+	*len = span(p, "+-.0123456789eE");
 	*at = p + *len;
 	return number;
 }
@@ -78,10 +88,10 @@ static const char *next_number(const char **at, size_t *len)
  * as such integers are kept; NULL without memory. Other reals stay what they are. */
 static json_t *exact(json_t *real, const char *text, size_t len)
 {
-	size_t digits = (*text == '-') + strspn(text + (*text == '-'), "0123456789");
+	size_t digits = (*text == '-') + span(text + (*text == '-'), "0123456789");
 	char nearest[400];
 
-	if (text[digits] != '.' || digits + 1 + strspn(text + digits + 1, "0") != len)
+	if (text[digits] != '.' || digits + 1 + span(text + digits + 1, "0") != len)
 		return json_incref(real);
 	snprintf(nearest, sizeof(nearest), "%.0f", json_real_value(real));
 	if (strlen(nearest) == digits && !memcmp(nearest, text, digits))

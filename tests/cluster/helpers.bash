@@ -31,12 +31,13 @@ rows() {
 	}'
 }
 
-# start NAME COMMAND...: in the background, limited; stdout to NAME.out, stderr to NAME.err.
+# start NAME COMMAND...: in the background, limited; stdout to NAME.out, stderr to NAME.err. A signal
+# waits until the command is ready for it.
 declare -gA pid=()
 start() {
 	local name=$1
 	shift
-	timeout -k 5 60 "$@" >"$name.out" 2>"$name.err" </dev/null 3>&- &
+	timeout -k 5 60 env --block-signal=INT --block-signal=TERM "$@" >"$name.out" 2>"$name.err" </dev/null 3>&- &
 	pid[$name]=$!
 }
 
