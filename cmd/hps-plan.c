@@ -28,6 +28,7 @@ struct plan_options {
 	const char *compare, *what_if;
 	const char *plot, *dot, *trace; /* files; "-" takes the document's place */
 	const char *simulate;		/* words */
+	const char *reward;
 	int64_t pareto;
 	const char *policy, *save_policy; /* files */
 	int64_t rounds;			  /* of learning; -1: as many as the budget allows */
@@ -45,6 +46,7 @@ struct run {
 	struct hps_cost cost;
 	struct hps_problem problem;
 	struct hps_sim_options sim;
+	struct hps_reward reward;
 	struct hps_simulation simulation; /* stage NULL: none was asked for */
 	struct hps_policy policy, learned;
 	struct hps_rl_options rl;
@@ -378,6 +380,9 @@ static enum hps_status set_up(struct run *run, struct hps_before *before, struct
 	if (run->cost.link_unknown)
 		hps_warn("no bandwidth is known for some type: its transfers are taken to be free");
 	run->problem.hooks = run->hooks;
+	run->reward = (struct hps_reward){ hps_simulate_reward, &run->sim };
+	if (opt->reward && !strcmp(opt->reward, "sim"))
+		run->problem.reward = &run->reward;
 	return hps_simulation_words(&run->problem, opt->simulate ? opt->simulate : "", &run->sim,
 				    err);
 }
@@ -419,6 +424,35 @@ static enum hps_status check_policy_words(const struct plan_options *opt, struct
 	return HPS_OK;
 }
 
+/* Methods that ask hps_evaluate of every plan they look at. */
+static bool searches(const char *method)
+{
+	static const char *const names[] = { "anneal", "genetic", "bayes", "greedy", "random" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(method, names[i]))
+			return true;
+	return learns(method);
+}
+
+static enum hps_status check_reward(const struct plan_options *opt, struct hps_err *err)
+{
+	bool sim = opt->reward && !strcmp(opt->reward, "sim");
+
+	if (opt->reward && !sim && strcmp(opt->reward, "formula"))
+		return hps_err_set(err, HPS_USAGE, "unknown reward \"%s\", expected formula or sim",
+				   opt->reward);
+	if (sim && (opt->compare || opt->pareto || opt->what_if))
+		return hps_err_set(err, HPS_USAGE,
+				   "--compare, --pareto and --what-if go by the formula");
+	if (sim && !searches(opt->method))
+		return hps_err_set(
+			err, HPS_USAGE,
+			"%s goes by the formula; --reward sim is for methods that search",
+			opt->method);
+	return HPS_OK;
+}
+
 static enum hps_status check_words(const struct plan_options *opt, enum hps_form form,
 				   struct hps_err *err)
 {
@@ -438,7 +472,9 @@ static enum hps_status check_words(const struct plan_options *opt, enum hps_form
 		return hps_err_set(err, HPS_USAGE,
 				   "standard output takes one of --text, --msgpack, --plot -, "
 				   "--dot - and --trace -");
-	return check_policy_words(opt, err);
+	if (check_policy_words(opt, err))
+		return HPS_USAGE;
+	return check_reward(opt, err);
 }
 
 static enum hps_status run_all(const char *path, enum hps_form form, const struct plan_options *opt,
@@ -497,6 +533,8 @@ int main(int argc, char **argv)
 		HPS_PLAN_WORD_OPTS(&opt.words),
 		{ 0, "budget", HPS_OPT_STR, &opt.words.budget, "N",
 		  "at most N evaluations, or seconds (2.5s)" },
+		{ 0, "reward", HPS_OPT_STR, &opt.reward, "WHAT",
+		  "what judges a plan: formula (default) or sim, as --simulate says" },
 		{ 0, "rounds", HPS_OPT_INT, &opt.rounds, "N",
 		  "rl: at most N rounds of learning; 0: the policy's decision alone", 0,
 		  INT64_MAX },

@@ -50,6 +50,14 @@ struct hps_plan_hooks {
 	void *arg;
 };
 
+/* What judges a settled schedule in place of the formula: samples a second. HPS_NO: it does not run. */
+struct hps_reward {
+	enum hps_status (*throughput)(void *arg, const struct hps_cost *c,
+				      const struct hps_schedule *s, double *out,
+				      struct hps_err *err);
+	void *arg;
+};
+
 struct hps_problem {
 	const struct hps_cost *cost; /* borrowed; form, evaluator, batch, shards are in it */
 	double floor;		     /* samples a second; 0 = none */
@@ -60,6 +68,8 @@ struct hps_problem {
 	double max_seconds;	  /* 0 = none; needs hooks.now. Not reproducible */
 	struct hps_plan_hooks hooks;
 	const struct hps_rl_options *rl; /* rl.h; borrowed, NULL = defaults */
+	const struct hps_reward *reward; /* borrowed, NULL = the formula. For methods that search by
+					  * hps_search_try; the others go by the formula */
 };
 
 /* What one structure is worth once its units are settled. */
@@ -85,6 +95,14 @@ enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, 
 /* The same for units that are given (fixed:): shards alone are settled. */
 void hps_score(const struct hps_problem *p, const struct hps_span *stage, uint32_t n_stages,
 	       struct hps_trial *out);
+/* What every method that searches asks: hps_settle, and where the problem has a reward of its own
+ * that throughput in place of the formula's. Where it misses the floor, units are settled again for a
+ * floor higher by as much, three times at most. */
+enum hps_status hps_evaluate(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
+			     struct hps_trial *out, struct hps_err *err);
+/* The same for units that are given and were scored by the formula: *trial is changed. */
+enum hps_status hps_reward_trial(const struct hps_problem *p, const struct hps_span *stage,
+				 uint32_t n_stages, struct hps_trial *trial, struct hps_err *err);
 /* Is a better than b by objective and ties? Infeasible ones by excess, then `graded`. */
 bool hps_trial_better(const struct hps_trial *a, const struct hps_trial *b);
 

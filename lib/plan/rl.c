@@ -66,19 +66,19 @@ static void unmake(struct hps_learner *x)
 }
 
 /* Work in place of time for a proof, so that it is the same everywhere: exact asks now and then
- * whether it is to stop. */
-enum { MOST_ASKED = 2000 };
+ * whether it is to stop. In proportion to what the search took, little for a mere decision. */
+enum { EVALUATIONS_AN_ASK = 10 };
 
 struct patience {
 	const struct hps_plan_hooks *user;
-	uint32_t asked;
+	uint64_t left;
 };
 
 static bool out_of_patience(void *arg)
 {
 	struct patience *x = arg;
 
-	return x->asked++ >= MOST_ASKED || (x->user->stop && x->user->stop(x->user->arg));
+	return !x->left-- || (x->user->stop && x->user->stop(x->user->arg));
 }
 
 /* How good is the answer, or why is there none? What exact soon proves is a bound without the
@@ -86,13 +86,14 @@ static bool out_of_patience(void *arg)
 static enum hps_status prove(const struct hps_problem *p, struct hps_solution *answer,
 			     enum hps_status rc, struct hps_err *err)
 {
-	struct patience x = { .user = &p->hooks };
+	struct patience x = { &p->hooks, answer->evaluations / EVALUATIONS_AN_ASK };
 	struct hps_problem bounded = *p;
 	struct hps_err why = { 0 };
 	struct hps_solution s;
 	enum hps_status proof;
 
 	bounded.hooks = (struct hps_plan_hooks){ .stop = out_of_patience, .arg = &x };
+	bounded.reward = NULL;
 	bounded.max_seconds = 0;
 	bounded.max_evaluations = 0;
 	proof = hps_plan_exact(&bounded, "", &s, &why);

@@ -2,11 +2,17 @@
  * provisioning (hps_search_try: the joint optimisation of HeterPS), and REINFORCE (Williams 1992)
  * makes what scored well likelier. The best structure ever sampled is the answer.
  *
- * What makes it converge: the advantage is the standardised -log(cost) of a batch of 32, clipped to
- * -2..3; an entropy bonus that decays; every fourth round four distinct elites are imitated at
- * weight 0.2; Adam with the gradient's norm clipped; and a new policy, of another
- * inclination to cut, when a batch has no variance or nothing improved for 150 rounds.
- * Infeasible structures cost more than all feasible ones, by how far off they are.
+ * Published: an LSTM over layers, the choice before fed back, REINFORCE with a moving average as
+ * baseline, the reward of a sample taken after provisioning. Added, for it to converge (all ours):
+ * the reward is -log(cost), and the advantage over the baseline is in moving deviations,
+ * clipped to -2..3; an entropy bonus that decays; cuts chosen apart from types, and types by features;
+ * every fourth round four distinct elites are imitated at weight 0.2; Adam with the gradient's norm
+ * clipped; and a new policy, of another inclination to cut, when a batch has no variance or nothing
+ * improved for 150 rounds. Infeasible structures cost more than all feasible ones, by how far off
+ * they are.
+ *
+ * A policy that is given decides first, then learns on from the same likeliest choices at twice the
+ * temperature; it gives way to a new one when its first three rounds meet no feasible structure.
  *
  * Every sample counts as an evaluation, also where its structure was met before and its score
  * is only looked up. A budget in evaluations gives the same bytes for the same seed.

@@ -11,10 +11,13 @@ enum {
 	WIDTH = HPS_RL_WIDTH,
 	IMITATE_EVERY = 4, /* rounds */
 	PATIENCE = 150,	   /* rounds without a better plan */
+	WARM_PATIENCE = 3, /* rounds without any plan, of a policy that has learned elsewhere */
 	POLISH_EVERY = 16, /* rounds */
 };
 static const double rate = 0.03, imitation = 0.2, entropy_begin = 0.4, entropy_end = 0.05,
 		    advantage_low = -2, advantage_high = 3, memory = 0.9;
+/* Of the output layer's weights, where a policy begins that has learned elsewhere. */
+static const float warm_scale = 0.5f;
 /* The first log-odds of a cut, run by run: few stages, many, .. */
 static const float inclination[] = { 0, -1, -3, -2 };
 
@@ -56,9 +59,19 @@ static enum hps_status decide(struct hps_learner *x, struct hps_rl_cost *out, st
 			note(x, x->stage, n, *out);
 		return rc;
 	}
-	rc = hps_settle(x->p, x->stage, n, &t, err);
+	rc = hps_evaluate(x->p, x->stage, n, &t, err);
 	*out = (struct hps_rl_cost){ t.feasible, t.feasible ? t.objective : t.excess };
 	return rc;
+}
+
+/* A policy of another job is too sure of itself here: the same likeliest choices, at a higher
+ * temperature. */
+static void soften(struct hps_learner *x)
+{
+	struct hps_policy_shape s = hps_policy_shape(x->cell, x->net.hidden);
+
+	for (size_t i = s.head; i < s.n; i++)
+		x->net.weight[i] *= warm_scale;
 }
 
 static enum hps_status begin_run(struct hps_learner *x, struct hps_err *err)
@@ -86,8 +99,10 @@ static enum hps_status begin_run(struct hps_learner *x, struct hps_err *err)
 	x->best = (struct hps_rl_cost){ false, INFINITY };
 	x->round = x->stale = 0;
 	x->runs++;
-	if (!rc && x->warm)
+	if (!rc && x->warm) {
 		rc = decide(x, &(struct hps_rl_cost){ 0 }, err);
+		soften(x);
+	}
 	return rc;
 }
 
@@ -196,7 +211,8 @@ static enum hps_status play_round(struct hps_learner *x, enum state *state, stru
 		r[b] = reward(x, cost[b]);
 	if (!x->opt.limited || x->rounds < x->opt.rounds)
 		*state = RUN_OVER;
-	if (!weigh(x, r, n, weight) || x->stale > PATIENCE)
+	if (!weigh(x, r, n, weight) || x->stale > PATIENCE ||
+	    (x->warm && !x->best.feasible && x->round + 1 >= WARM_PATIENCE))
 		return HPS_OK;
 	update(x, weight, n);
 	x->round++;

@@ -114,7 +114,7 @@ enum hps_status hps_search_try(struct hps_search *s, struct hps_span *stage, uin
 
 	if (s->problem->merge)
 		*n = hps_spans_join(stage, *n);
-	rc = hps_settle(s->problem, stage, *n, out, err);
+	rc = hps_evaluate(s->problem, stage, *n, out, err);
 	if (rc)
 		return rc;
 	s->evaluations++;
@@ -139,7 +139,13 @@ enum hps_status hps_search_finish(struct hps_search *s, struct hps_solution *out
 		out->n_stages = s->n_best;
 		out->trial = s->best_trial;
 		s->best = NULL;
-		if (!out->trial.feasible)
+		if (!out->trial.feasible && s->problem->reward)
+			rc = hps_err_set(
+				err, HPS_NO,
+				"no plan that was looked at reaches %.6g samples/s where the "
+				"reward is not the formula's; the nearest reaches %.6g",
+				s->problem->floor, out->trial.throughput);
+		else if (!out->trial.feasible)
 			rc = hps_explain_structure(s->problem, out->stage, out->n_stages,
 						   &out->trial, err);
 		if (rc && s->interrupted)

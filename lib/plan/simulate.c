@@ -264,3 +264,16 @@ struct hps_doc *hps_simulation_doc(const struct hps_problem *p, const struct hps
 	}
 	return d;
 }
+
+/* --- the reward --- */
+
+enum hps_status hps_simulate_reward(void *arg, const struct hps_cost *c,
+				    const struct hps_schedule *s, double *out, struct hps_err *err)
+{
+	struct hps_sim_options o = *(const struct hps_sim_options *)arg;
+
+	o.event = NULL;
+	o.stop = NULL;
+	o.most_events = HPS_SIMULATE_MOST;
+	return hps_sim_throughput(c, s, &o, out, err);
+}

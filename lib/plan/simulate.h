@@ -25,6 +25,12 @@ enum hps_status hps_simulate(const struct hps_problem *p, const struct hps_solut
 			     struct hps_err *err);
 void hps_simulation_release(struct hps_simulation *x);
 
+/* The simulator as a reward: arg is a struct hps_sim_options, whose `stop` is not asked; HPS_NO also
+ * for a schedule that takes more than HPS_SIMULATE_MOST events. */
+enum hps_status hps_simulate_reward(void *arg, const struct hps_cost *c,
+				    const struct hps_schedule *s, double *out, struct hps_err *err);
+enum { HPS_SIMULATE_MOST = 2000000 };
+
 /* Tables for a person; the document's "simulation" section, NULL without memory. */
 enum hps_status hps_simulation_text(const struct hps_problem *p, const struct hps_solution *s,
 				    const struct hps_simulation *x, struct hps_buf *b,

@@ -186,6 +186,20 @@ bats_require_minimum_version 1.5.0
 	refused 4 "none/x" --budget 100 --save-policy none/x "$P/two-types.json"
 }
 
+@test "reward sim: what runs well, not what the formula likes" {
+	local words=(-t 3e5 --simulate 'bsp,stragglers=0.1*3' --budget 400)
+	hps-plan "${words[@]}" --reward sim "$P/two-types.json" >sim.json
+	hps-plan "${words[@]}" --reward sim "$P/two-types.json" | cmp - sim.json
+	hps-plan "${words[@]}" --reward formula "$P/two-types.json" >formula.json
+	jq -e '.plan.throughput_samples_per_s >= 3e5 and .plan.bound <= .plan.cost_per_sample and
+		(.simulation.throughput_samples_per_s / .plan.throughput_samples_per_s - 1 | fabs) < 1e-9' sim.json
+	jq -e '.simulation.throughput_samples_per_s < 3e5' formula.json
+	refused 2 'unknown reward "magic"' --reward magic "$P/two-types.json"
+	refused 2 "exact goes by the formula" -m exact --reward sim "$P/two-types.json"
+	refused 2 "go by the formula" --compare rl --reward sim "$P/two-types.json"
+	refused 1 "where the reward is not the formula's" -t 1e6 --reward sim --budget 50 "$P/two-types.json"
+}
+
 @test "pareto: faster is dearer, and each plan can be had" {
 	hps-plan -q --pareto 6 --text "$P/two-types.json" >frontier.tsv
 	[ "$(head -1 frontier.tsv)" = "$(printf 'throughput\tcost\tbound\tgap\tplan')" ]
