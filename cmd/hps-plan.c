@@ -39,7 +39,9 @@ struct run {
 	const struct plan_options *opt;
 	enum hps_form form;
 	const struct hps_method *method;
-	const char *arg; /* the method's */
+	const char *arg;	    /* the method's */
+	struct hps_buf fixed;	    /* keep: the document's plan as fixed:.., which the method is */
+	struct hps_buf method_name; /* as reports and the document tell it */
 	struct hps_plan_hooks hooks;
 	double told; /* the best objective that -v has told */
 	struct hps_job job;
@@ -125,7 +127,8 @@ static enum hps_status draw(const struct run *run, const struct hps_solution *s,
 {
 	const struct hps_job *job = &run->job;
 	const char *title = job->has_model ? job->model.name : NULL;
-	struct hps_picture x = { &run->problem, s, title, run->opt->method, f, run->opt->method };
+	struct hps_picture x = { &run->problem,		s, title,
+				 run->method_name.data, f, run->method_name.data };
 	struct hps_frontier mine = { 0 };
 	struct hps_buf svg = HPS_BUF_INIT, dot = HPS_BUF_INIT;
 	enum hps_status rc = HPS_OK;
@@ -215,7 +218,8 @@ static enum hps_status pareto(struct run *run, struct hps_err *err)
 		rc = hps_frontier_text(p, &f, &b, err);
 	if (!rc && !picture_on_stdout(run))
 		rc = write_report(run->form,
-				  text ? NULL : hps_frontier_doc(p, &f, run->opt->method), &b, err);
+				  text ? NULL : hps_frontier_doc(p, &f, run->method_name.data), &b,
+				  err);
 	hps_frontier_release(&f);
 	hps_buf_release(&b);
 	return rc;
@@ -269,7 +273,7 @@ static enum hps_status write_text(const struct run *run, const struct hps_soluti
 	enum hps_status rc = HPS_OK;
 
 	if (text)
-		rc = hps_plan_text(p, s, run->opt->method, &b, err);
+		rc = hps_plan_text(p, s, run->method_name.data, &b, err);
 	if (!rc && text && run->opt->simulate && run->simulation.stage)
 		rc = hps_simulation_text(p, s, &run->simulation, &b, err);
 	if (!rc && text && explain)
@@ -288,9 +292,11 @@ static enum hps_status write_document(struct run *run, const struct hps_solution
 				      struct hps_err *err)
 {
 	struct hps_job *job = &run->job;
-	enum hps_status rc =
-		hps_plan_of_solution(&run->problem, s, run->opt->method, &job->plan, err);
+	enum hps_status rc;
 
+	hps_plan_release(&job->plan);
+	job->has_plan = false;
+	rc = hps_plan_of_solution(&run->problem, s, run->method_name.data, &job->plan, err);
 	if (rc)
 		return rc;
 	rc = hps_job_update(job, HPS_PLAN, err);
@@ -360,6 +366,32 @@ static enum hps_status edit(struct run *run, struct hps_err *err)
 	return rc;
 }
 
+static bool keeps(const struct plan_options *opt)
+{
+	return !strcmp(opt->method, "keep");
+}
+
+/* The method; keep: the document's plan, under the name of what made it. */
+static enum hps_status set_up_method(struct run *run, struct hps_err *err)
+{
+	const struct plan_options *opt = run->opt;
+	const struct hps_plan *plan = &run->job.plan;
+	const char *word = opt->method;
+	enum hps_status rc = HPS_OK;
+
+	if (keeps(opt)) {
+		rc = hps_plan_as_fixed(&run->job, &run->fixed, err);
+		word = run->fixed.data;
+	}
+	if (!rc && !(run->method = hps_method_find(word, &run->arg, err)))
+		return HPS_USAGE;
+	if (!rc && keeps(opt) && !opt->words.shards)
+		run->words.shards = plan->ps_shards;
+	return rc ? rc
+		  : hps_buf_printf(&run->method_name, err, "%s",
+				   keeps(opt) && plan->method ? plan->method : opt->method);
+}
+
 /* With what-if the plan for things as they are comes first, where it is to be compared with. */
 static enum hps_status set_up(struct run *run, struct hps_before *before, struct hps_err *err)
 {
@@ -373,8 +405,8 @@ static enum hps_status set_up(struct run *run, struct hps_before *before, struct
 	if (!rc && opt->what_if)
 		rc = edit(run, err);
 	if (!rc)
-		rc = hps_problem_setup(&run->job, &run->words, false, &run->cost, &run->problem,
-				       err);
+		rc = hps_problem_setup(&run->job, &run->words, keeps(opt), &run->cost,
+				       &run->problem, err);
 	if (rc)
 		return rc;
 	if (run->cost.link_unknown)
@@ -488,16 +520,19 @@ static enum hps_status run_all(const char *path, enum hps_form form, const struc
 	if (rc)
 		return rc;
 	run.hooks = (struct hps_plan_hooks){ now, stop, news, &run };
-	run.method = hps_method_find(opt->method, &run.arg, err);
-	if (!run.method)
+	if (!keeps(opt) && !hps_method_find(opt->method, &run.arg, err))
 		return HPS_USAGE;
 	rc = set_up_policy(&run, err);
 	if (!rc)
 		rc = hps_job_read(path, HPS_CLUSTER | HPS_PROFILE,
-				  HPS_MODEL | HPS_CLUSTER | HPS_PROFILE, &run.job, err);
+				  HPS_MODEL | HPS_CLUSTER | HPS_PROFILE |
+					  (keeps(opt) ? HPS_PLAN : 0),
+				  &run.job, err);
 	if (rc)
 		goto out;
-	rc = set_up(&run, &before, err);
+	rc = set_up_method(&run, err);
+	if (!rc)
+		rc = set_up(&run, &before, err);
 	if (rc == HPS_BAD_INPUT)
 		hps_err_at(err, "%s", path ? path : "standard input");
 	if (!rc)
@@ -506,6 +541,8 @@ static enum hps_status run_all(const char *path, enum hps_form form, const struc
 				   : plan(&run, &before, err);
 out:
 	hps_before_release(&before);
+	hps_buf_release(&run.fixed);
+	hps_buf_release(&run.method_name);
 	hps_simulation_release(&run.simulation);
 	hps_cost_release(&run.cost);
 	hps_job_release(&run.job);
@@ -519,7 +556,8 @@ int main(int argc, char **argv)
 	struct plan_options opt = { .words.seed = -1, .rounds = -1 };
 	const struct hps_opt opts[] = {
 		{ 'm', "method", HPS_OPT_STR, &opt.method, "METHOD",
-		  "how to search; default: " HPS_METHOD_DEFAULT ", with --pareto exact" },
+		  "how to search, or keep: the plan that is there; default: " HPS_METHOD_DEFAULT
+		  ", with --pareto exact" },
 		{ 't', "floor", HPS_OPT_DOUBLE, &opt.words.floor, "FLOOR",
 		  "samples a second at least", DBL_MIN, DBL_MAX },
 		{ 0, "objective", HPS_OPT_STR, &opt.words.objective, "WHAT",

@@ -1,5 +1,6 @@
 /* What problem did the user state? Words, document and defaults, in that order. */
 #include "plan/setup.h"
+#include <inttypes.h>
 #include <string.h>
 #include "base/opt.h"
 #include "plan/plan_int.h"
@@ -188,6 +189,25 @@ enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_pl
 	p->rl = w->rl;
 	p->cost = cost;
 	return hps_cost_init(cost, &job->profile, &job->cluster, &opt, err);
+}
+
+enum hps_status hps_plan_as_fixed(const struct hps_job *job, struct hps_buf *out,
+				  struct hps_err *err)
+{
+	enum hps_status rc = HPS_OK;
+
+	if (!job->has_plan) {
+		hps_err_set(err, HPS_BAD_INPUT, "has no plan to keep");
+		hps_err_hint(err, "hps-plan with another method makes one");
+		return HPS_BAD_INPUT;
+	}
+	for (uint32_t i = 0; i < job->plan.n_stages && !rc; i++) {
+		const struct hps_plan_stage *s = &job->plan.stage[i];
+
+		rc = hps_buf_printf(out, err, "%s%s*%" PRIu32 "@%" PRIu32 "-%" PRIu32,
+				    i ? "|" : "fixed:", s->type, s->units, s->first, s->last);
+	}
+	return rc;
 }
 
 enum hps_status hps_transport_of(const char *word, enum hps_transport *out, struct hps_err *err)

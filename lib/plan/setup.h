@@ -2,6 +2,7 @@
 #ifndef HPS_PLAN_SETUP_H
 #define HPS_PLAN_SETUP_H
 
+#include "base/buf.h"
 #include "base/opt.h"
 #include "job/job.h"
 #include "plan/deploy.h"
@@ -39,6 +40,11 @@ struct hps_plan_words {
  * are left empty. HPS_USAGE for words that mean nothing, HPS_BAD_INPUT for the document. */
 enum hps_status hps_problem_setup(const struct hps_job *job, const struct hps_plan_words *w,
 				  bool use_plan, struct hps_cost *cost, struct hps_problem *p,
+				  struct hps_err *err);
+
+/* The job's plan in the words of hps_method_find: "fixed:cpu*2@0-2|v100*1@3-5". HPS_BAD_INPUT
+ * without a plan. */
+enum hps_status hps_plan_as_fixed(const struct hps_job *job, struct hps_buf *out,
 				  struct hps_err *err);
 
 /* "auto", "ipc", "tcp" */

@@ -275,3 +275,20 @@ bats_require_minimum_version 1.5.0
 	run --separate-stderr bash -c 'hps-plan "$0" >/dev/full' "$P/two-types.json"
 	status_is 4
 }
+
+@test "keep: the plan that is there, as it is" {
+	hps-plan -q -t 100000 -m 'fixed:cpu*2|v100*1' "$HPS_ROOT/testdata/profiles/two-types.json" >planned.json
+	run --separate-stderr hps-plan -q -m keep --text --explain planned.json
+	status_is 0
+	output_has "floor 100000"
+	output_has "method       fixed:cpu*2|v100*1"
+	# what a search would never choose stays; the shards, too
+	hps-plan -q --shards 5 -m 'fixed:v100*3' planned.json >odd.json
+	run --separate-stderr hps-plan -q -m keep odd.json
+	status_is 0
+	[ "$(jq -c '.plan | [.stages, .ps_shards, .throughput_samples_per_s]' <<<"$output")" = \
+		"$(jq -c '.plan | [.stages, .ps_shards, .throughput_samples_per_s]' odd.json)" ]
+	run hps-plan -q -m keep "$HPS_ROOT/testdata/profiles/two-types.json"
+	status_is 3
+	output_has "has no plan to keep"
+}
