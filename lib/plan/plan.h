@@ -50,7 +50,8 @@ struct hps_plan_hooks {
 	void *arg;
 };
 
-/* What judges a settled schedule in place of the formula: samples a second. HPS_NO: it does not run. */
+/* What judges a settled schedule in place of the formula: samples a second. HPS_NO: it does not
+ * run. */
 struct hps_reward {
 	enum hps_status (*throughput)(void *arg, const struct hps_cost *c,
 				      const struct hps_schedule *s, double *out,
@@ -96,8 +97,8 @@ enum hps_status hps_settle(const struct hps_problem *p, struct hps_span *stage, 
 void hps_score(const struct hps_problem *p, const struct hps_span *stage, uint32_t n_stages,
 	       struct hps_trial *out);
 /* What every method that searches asks: hps_settle, and where the problem has a reward of its own
- * that throughput in place of the formula's. Where it misses the floor, units are settled again for a
- * floor higher by as much, three times at most. */
+ * that throughput in place of the formula's. Where it misses the floor, units are settled again for
+ * a floor higher by as much, three times at most. */
 enum hps_status hps_evaluate(const struct hps_problem *p, struct hps_span *stage, uint32_t n_stages,
 			     struct hps_trial *out, struct hps_err *err);
 /* The same for units that are given and were scored by the formula: *trial is changed. */

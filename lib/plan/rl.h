@@ -5,7 +5,7 @@
  * Published: an LSTM over layers, the choice before fed back, REINFORCE with a moving average as
  * baseline, the reward of a sample taken after provisioning. Added, for it to converge (all ours):
  * the reward is -log(cost), and the advantage over the baseline is in moving deviations,
- * clipped to -2..3; an entropy bonus that decays; cuts chosen apart from types, and types by features;
+ * clipped to -2..3; an entropy bonus that decays; cuts chosen apart from types, types by features;
  * every fourth round four distinct elites are imitated at weight 0.2; Adam with the gradient's norm
  * clipped; and a new policy, of another inclination to cut, when a batch has no variance or nothing
  * improved for 150 rounds. Infeasible structures cost more than all feasible ones, by how far off
@@ -30,8 +30,8 @@
 struct hps_rl_options {
 	const struct hps_policy *policy; /* to begin with; NULL: drawn from the seed. HPS_USAGE
 					  * where its cell is not the method's */
-	bool limited;		    /* at most `rounds` rounds of learning; 0: only the policy's */
-	uint64_t rounds;	    /* decision, the likeliest choices (one evaluation) */
+	bool limited;			 /* at most `rounds` rounds of learning; 0: the */
+	uint64_t rounds;		 /* policy's decision alone (one evaluation) */
 	struct hps_policy *learned; /* out, or NULL: the policy whose decision was best among those
 				     * at the end of each learning; hps_policy_release */
 };

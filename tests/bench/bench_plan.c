@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "plan/exact.h"
 #include "plan/rivals.h"
+#include "plan/rl.h"
 #include "../unit/plan_work.h"
 
 enum { MOST_RUNS = 512 };
@@ -257,10 +258,89 @@ static void bench_exact(void)
 		     sizeof(proofs_tight) / sizeof(*proofs_tight), 10, 0);
 }
 
+/* --- the policy where types are many, and once it has learned --- */
+
+enum { MANY_SEEDS = 7, DECISIONS = 501 };
+
+static void bench_many_types(void)
+{
+	struct figures gaps = { .n = 0 }, seconds = { .n = 0 };
+
+	if (!wanted("plan.rl.20x64"))
+		return;
+	for (size_t i = 0; i < sizeof(proofs_20x64) / sizeof(*proofs_20x64); i++) {
+		const struct proof *k = &proofs_20x64[i];
+		struct hps_err err = { 0 };
+		struct plan_work w;
+		double best, s;
+
+		must(plan_work_open(&w, k->model, k->cluster, &err), &err);
+		w.problem.floor = k->floor;
+		best = objective(&w.problem, "exact", &s);
+		for (w.problem.seed = 1; w.problem.seed <= MANY_SEEDS; w.problem.seed++) {
+			add(&gaps, 100 * (objective(&w.problem, "rl", &s) / best - 1));
+			add(&seconds, s);
+		}
+		plan_work_close(&w);
+	}
+	print("plan.rl.20x64.gap", quantile(&gaps, 0.5), 2, "%", &gaps, "");
+	print("plan.rl.20x64.seconds", quantile(&seconds, 0.5), 10, "CPU s", &seconds, "");
+}
+
+static void learn(const char *model, struct hps_policy *out)
+{
+	struct hps_rl_options rl = { .learned = out };
+	struct hps_solution s;
+	struct hps_err err = { 0 };
+	struct plan_work w;
+
+	must(plan_work_open(&w, model, "two-types", &err), &err);
+	w.problem.rl = &rl;
+	must(hps_plan_rl(&w.problem, "", &s, &err), &err);
+	hps_solution_release(&s);
+	plan_work_close(&w);
+}
+
+/* From the problem to a plan with its units: features, the likeliest choices, settling. */
+static void bench_decision(void)
+{
+	struct figures ms = { .n = 0 };
+	struct hps_policy policy = { .weight = NULL };
+	struct hps_err err = { 0 };
+	struct plan_work w;
+
+	if (!wanted("plan.policy.decision_ms"))
+		return;
+	learn("ctrdnn-8", &policy);
+	must(plan_work_open(&w, "ctrdnn-16", "two-types", &err), &err);
+	for (uint32_t i = 0; i < DECISIONS; i++) {
+		double begin = hps_cpu_s();
+		struct hps_policy_input in;
+		struct hps_rollout r;
+		struct hps_span stage[64];
+		struct hps_trial t;
+		uint32_t n;
+
+		must(hps_policy_input_init(&in, &w.problem, &err), &err);
+		must(hps_rollout_init(&r, &policy, &in, 1, &err), &err);
+		hps_rollout_run(&r, &policy, NULL, 0);
+		n = hps_rollout_spans(&r, 0, stage);
+		must(hps_settle(&w.problem, stage, n, &t, &err), &err);
+		hps_rollout_release(&r);
+		hps_policy_input_release(&in);
+		add(&ms, 1e3 * (hps_cpu_s() - begin));
+	}
+	print("plan.policy.decision_ms", quantile(&ms, 0.5), 0.1, "CPU ms", &ms, "");
+	hps_policy_release(&policy);
+	plan_work_close(&w);
+}
+
 int main(void)
 {
 	bench_exact();
 	bench_rl();
+	bench_many_types();
+	bench_decision();
 	bench_rivals();
 	return 0;
 }

@@ -126,8 +126,8 @@ static double median(struct hps_problem *p, const struct hps_policy *policy)
 	return value[2];
 }
 
-/* On models that it has not seen, at a floor as tight as it has learned for and equal small budgets,
- * it is never behind and mostly ahead of one that begins with nothing. */
+/* On models that it has not seen, at a floor as tight as it has learned for and equal small
+ * budgets, it is never behind and mostly ahead of one that begins with nothing. */
 static void test_warm(void **state)
 {
 	static const struct {
