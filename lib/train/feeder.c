@@ -14,7 +14,6 @@ struct source {
 	uint64_t skipped; /* of epochs before */
 	const char *path; /* of the first operand, NULL: standard input */
 	uint64_t first_row, end_row;
-	bool may_be_empty;
 };
 
 struct range {
@@ -198,12 +197,11 @@ static bool wait_for_room(struct hps_feeder *f, const struct range *r)
 	return go;
 }
 
-/* A model that has seen nothing must not be taken for a trained one. */
-static enum hps_status no_rows(const struct hps_feeder *f, const struct source *s,
-			       struct hps_err *err)
+/* A model that has seen nothing must not be taken for a trained one. (An evaluation of nothing has
+ * null figures and says why.) */
+static enum hps_status no_rows(const struct source *s, struct hps_err *err)
 {
-	hps_err_set(err, HPS_BAD_INPUT, "no rows are left to %s",
-		    is_eval(f) ? "evaluate" : "train on");
+	hps_err_set(err, HPS_BAD_INPUT, "no rows are left to train on");
 	if (s->first_row || s->end_row)
 		hps_err_hint(err, "rows from %llu on are asked for: the data have not as many",
 			     (unsigned long long)s->first_row);
@@ -228,9 +226,9 @@ static enum hps_status feed_phase(struct hps_feeder *f, struct source *s, struct
 		r = take_range(f);
 		fed.want = r.want;
 		fed.data_end = hps_reader_rows(reader);
-		if (fed.data_end == 0 && !s->may_be_empty) {
+		if (fed.data_end == 0 && !is_eval(f)) {
 			hps_reader_give_back(reader, fed.batch);
-			return no_rows(f, s, err);
+			return no_rows(s, err);
 		}
 		if (fed.data_end != UINT64_MAX && !told) {
 			told = true;
@@ -431,7 +429,6 @@ static enum hps_status open_data(struct source *s, const struct hps_reader_opts 
 	s->path = o->n_paths ? o->path[0] : NULL;
 	s->first_row = o->first_row;
 	s->end_row = o->end_row;
-	s->may_be_empty = o->unlabelled; /* no rows have no scores */
 	return hps_reader_new(o, &s->reader, err);
 }
 

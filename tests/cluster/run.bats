@@ -150,6 +150,17 @@ run_pid() {
 	done
 }
 
+@test "an evaluation of no rows has null figures, and says why" {
+	job
+	for words in "--test train.tsv --test-rows 9000:" "--eval --rows 9000:"; do
+		# shellcheck disable=SC2086
+		run --separate-stderr hps-run -q --state model "$BATS_TEST_TMPDIR/job.json" $words train.tsv
+		status_is 0
+		[ "$(jq -c 'select(.event == "eval") | [.rows, .auc, .auc_reason, .logloss_reason]' <<<"$output")" = \
+			'[0,null,"no rows","no rows"]' ]
+	done
+}
+
 @test "a host named twice runs once" {
 	job
 	run --separate-stderr hps-run -v --host localhost --host=localhost "$BATS_TEST_TMPDIR/job.json" train.tsv

@@ -179,9 +179,6 @@ long_job() {
 	run hps-work --epochs 5 --test test.tsv job.json train.tsv
 	status_is 3
 	output_has "test.tsv:217"
-	run hps-work --test train.tsv --test-rows 9000: job.json train.tsv
-	status_is 3
-	output_has "train.tsv: no rows are left to evaluate"
 }
 
 @test "damage met while evaluating: the epoch before it is saved" {
