@@ -60,6 +60,15 @@ static void warn_memory(const struct hps_cluster *cl, const struct hps_deploy_re
 				 cl->host[h].name, r->host[h].memory_bytes, cl->host[h].memory);
 }
 
+/* A plan by `rate` may be for a floor that its steps miss. */
+static void warn_floor(const struct hps_problem *p, const struct hps_deployment *d)
+{
+	if (d->predicted_samples_per_s < p->floor * (1 - 1e-9))
+		hps_warn("predicted are %.6g samples/s, below the floor of %.6g: a bsp step fills, "
+			 "drains and synchronises; hps-plan --evaluator step plans for that",
+			 d->predicted_samples_per_s, p->floor);
+}
+
 static enum hps_status write_text(const struct hps_problem *p, const struct hps_solution *s,
 				  const struct hps_deploy_report *r,
 				  const struct hps_deploy_options *d, struct hps_err *err)
@@ -89,6 +98,7 @@ static enum hps_status deploy(struct hps_job *job, const struct hps_problem *p,
 	if (rc)
 		return rc;
 	warn_memory(&job->cluster, &report);
+	warn_floor(p, &job->deployment);
 	if (form == HPS_FORM_TEXT) {
 		rc = write_text(p, s, &report, d, err);
 		hps_deployment_release(&job->deployment);

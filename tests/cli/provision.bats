@@ -346,3 +346,16 @@ gpu() {
 	jq '.model.layers[2].units = 300' plan.json >bad.json
 	refused 3 "" bad.json
 }
+
+@test "a floor that the deployment's steps miss is told" {
+	jq '.cluster.hosts = [{ name: "a", address: "10.0.0.1", units: { cpu: 96, v100: 16 } }]' \
+		"$HPS_ROOT/testdata/profiles/two-types.json" >hosts.json
+	hps-plan -q -m exact -t 350000 hosts.json >rate.json
+	run --separate-stderr hps-provision rate.json
+	status_is 0
+	grep -q "below the floor of 350000" <<<"$stderr"
+	hps-plan -q -m exact --evaluator step -t 100000 hosts.json >step.json
+	run --separate-stderr hps-provision step.json
+	status_is 0
+	! grep "below the floor" <<<"$stderr"
+}
