@@ -20,6 +20,7 @@ enum {
 	ROUNDS = 15,
 	QUICK_ROUNDS = 5,
 	WAIT_MS = 20000,
+	LOOK_MS = 100, /* between two looks for a signal */
 	JOB = 1,
 	MAX_BYTES = 16 << 20,
 	QUICK_MAX_BYTES = 1 << 20,
@@ -118,6 +119,10 @@ static enum hps_status start_echo(struct echoer *x, int tell, int listen_fd, str
 	x->pid = fork();
 	if (x->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* a terminal's ^C reaches both: the parent says when this ends */
+		signal(SIGINT, SIG_IGN);
+		signal(SIGTERM, SIG_IGN);
+		signal(SIGHUP, SIG_IGN);
 		if (getppid() != parent)
 			_exit(0);
 		close(listen_fd);
@@ -161,23 +166,22 @@ static void keep(void *data, void *hint)
 	(void)hint;
 }
 
-static enum hps_status round_trip(struct hps_net *n, void *bytes, size_t len, double *seconds,
-				  struct hps_err *err)
+static enum hps_status round_trip(const struct hps_measure_opts *o, struct hps_net *n, void *bytes,
+				  size_t len, double *seconds, struct hps_err *err)
 {
 	struct hps_msg m = { .head = { .type = HPS_MSG_DENSE }, .n_frames = 1 };
-	double before = hps_now_s(), left;
+	double before = hps_now_s();
 	enum hps_status st;
 	uint32_t peer;
 	bool got = false;
 
 	m.frame[0] = (struct hps_frame){ bytes, len, keep, NULL };
 	st = hps_net_send(n, 0, &m, err);
-	do {
-		left = before + WAIT_MS / 1e3 - hps_now_s();
-		if (st == HPS_OK)
-			st = hps_net_recv(n, (int)(left * 1e3), &m, &peer, &got, err);
-		/* a signal ends a wait early: the rounds' end will see to it */
-	} while (st == HPS_OK && !got && left > 0.001);
+	while (st == HPS_OK && !got && hps_now_s() < before + WAIT_MS / 1e3) {
+		st = hps_net_recv(n, LOOK_MS, &m, &peer, &got, err);
+		if (st == HPS_OK && !got)
+			st = hps_stopped(o, err);
+	}
 	if (st != HPS_OK)
 		return st;
 	if (!got)
@@ -205,7 +209,7 @@ static enum hps_status trips(const struct hps_measure_opts *o, struct hps_net *n
 			st = hps_stopped(o, err);
 			cool(other);
 			if (st == HPS_OK)
-				st = round_trip(n, bytes, (size_t)size[i], &s, err);
+				st = round_trip(o, n, bytes, (size_t)size[i], &s, err);
 			if (r >= 0)
 				times[i][r] = s / 2;
 		}

@@ -161,6 +161,15 @@ run_pid() {
 	done
 }
 
+@test "closed descriptors are no reason to wait" {
+	job
+	timeout 60 hps-run -q "$BATS_TEST_TMPDIR/job.json" train.tsv <&- >events
+	[ "$(jq -r 'select(.event == "done").samples' events)" = 300 ]
+	timeout 60 hps-run -q "$BATS_TEST_TMPDIR/job.json" train.tsv <&- >&- 2>&- && rc=0 || rc=$?
+	[ "$rc" = 4 ] # the events are lost
+	none_left
+}
+
 @test "a host named twice runs once" {
 	job
 	run --separate-stderr hps-run -v --host localhost --host=localhost "$BATS_TEST_TMPDIR/job.json" train.tsv
