@@ -82,6 +82,12 @@ enum hps_status hps_plan_brute(const struct hps_problem *p, const char *arg,
 	    p->cost->opt.evaluator == HPS_EVAL_RATE) {
 		s.has_bound = true;
 		s.bound = s.best_trial.objective;
+	} else {
+		rc = hps_search_bound(&s, err);
+	}
+	if (rc) {
+		hps_search_release(&s);
+		return rc;
 	}
 	return hps_search_finish(&s, out, err);
 }

@@ -95,7 +95,7 @@ const struct hps_method *hps_method_find(const char *word, const char **arg, str
 		if (hps_buf_printf(&list, NULL, "%s%s", i ? ", " : "", m->synopsis))
 			break;
 	}
-	hps_err_set(err, HPS_USAGE, "unknown method \"%s\"; methods are %s", word,
+	hps_err_set(err, HPS_USAGE, "unknown method \"%s\"; methods are %s, keep", word,
 		    list.data ? list.data : "");
 	hps_buf_release(&list);
 	return NULL;

@@ -1,5 +1,5 @@
 /* Answers that are known from elsewhere: measured OPT-350M (testdata/profiles), and, where
- * PipeDream's profiles are, its own planner on VGG-16 and RALP's cuts. */
+ * PipeDream's profiles are, its own planner on VGG-16 and RALP's cuts; SqueezeNet's as published. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,12 +175,55 @@ static void test_ralp_resnet50(void **state)
 	ralp("resnet50", "node174", 128, 204.5e6, 190.2e6); /* after the average pooling */
 }
 
+/* SqueezeNet 1.0 (Iandola et al., arXiv 1602.07360, table 1): outputs and parameters of its layers,
+ * no fully connected one: whatever is taken from the worker, it sends more than before. */
+static void test_ralp_squeezenet(void **state)
+{
+	static const struct {
+		double output, params; /* floats */
+	} layer[] = {
+		{ 111 * 111 * 96, 14208 },  { 55 * 55 * 96, 0 },
+		{ 55 * 55 * 128, 11920 },   { 55 * 55 * 128, 12432 },
+		{ 55 * 55 * 256, 45344 },   { 27 * 27 * 256, 0 },
+		{ 27 * 27 * 256, 49440 },   { 27 * 27 * 384, 104880 },
+		{ 27 * 27 * 384, 111024 },  { 27 * 27 * 512, 188992 },
+		{ 13 * 13 * 512, 0 },	    { 13 * 13 * 512, 197184 },
+		{ 13 * 13 * 1000, 513000 }, { 1000, 0 },
+	};
+	uint32_t L = sizeof(layer) / sizeof(layer[0]);
+	struct hps_span split[2] = { { .units = 1 }, { .units = 1 } };
+	struct plan_case c;
+	double all;
+
+	(void)state;
+	plan_case_init(&c, L, 1, 0);
+	c.profile.batch = 128;
+	c.opt.dense_sync = HPS_SYNC_PS;
+	for (uint32_t l = 0; l < L; l++) {
+		plan_case_time(&c, 0, l, 1e-3, 1e-5);
+		c.size[l].param_bytes = 4 * layer[l].params;
+		c.size[l].output_bytes = 4 * layer[l].output;
+		c.cut_forward[l] = c.cut_backward[l] = l + 1 < L ? 4 * layer[l].output : 0;
+	}
+	plan_case_ready(&c);
+	split[0].last = L - 1;
+	all = worker_bytes(&c.cost, split, 1);
+	near(all, 2 * 4 * 1248424, 1e-12);
+	for (uint32_t l = 0; l + 1 < L; l++) {
+		split[0].last = l;
+		split[1].first = l + 1;
+		split[1].last = L - 1;
+		assert_true(worker_bytes(&c.cost, split, 2) > all);
+	}
+	plan_case_release(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_opt350),	      cmocka_unit_test(test_pipedream_vgg16),
 		cmocka_unit_test(test_ralp_vgg16),    cmocka_unit_test(test_ralp_alexnet),
-		cmocka_unit_test(test_ralp_resnet50),
+		cmocka_unit_test(test_ralp_resnet50), cmocka_unit_test(test_ralp_squeezenet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
