@@ -292,3 +292,18 @@ bats_require_minimum_version 1.5.0
 	status_is 3
 	output_has "has no plan to keep"
 }
+
+@test "explain: what the floor costs is not what the method costs" {
+	run hps-plan -q -m all:v100 -t 100 --text --explain "$P/two-types.json"
+	status_is 0
+	output_has "floor: 100 does not bind, 225734 is cheaper"
+	output_has "this plan costs "
+	run hps-plan -q -m exact -t 3e5 --text --explain "$P/two-types.json"
+	status_is 0
+	exact=$(grep "^floor: 300000 costs" <<<"$output")
+	! grep "this plan costs" <<<"$output"
+	run hps-plan -q -m heuristic -t 3e5 --text --explain "$P/two-types.json"
+	status_is 0
+	output_has "$exact"
+	output_has "this plan costs "
+}
