@@ -4,6 +4,8 @@
 #include "net.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -131,8 +133,11 @@ void hps_net_free(struct hps_net *n, int linger_ms)
 	hps_listener_close(&n->listener);
 	if (n->router)
 		close_socket(n->router, linger_ms);
-	for (uint32_t i = 0; i < n->n_links; i++)
+	for (uint32_t i = 0; i < n->n_links; i++) {
 		close_socket(n->link[i].sock, linger_ms);
+		if (n->link[i].watch)
+			close_socket(n->link[i].watch, 0);
+	}
 	hps_conns_release(&n->conns);
 	free(n->link);
 	free(n->link_of);
@@ -222,6 +227,41 @@ const char *hps_net_endpoint(const struct hps_net *n)
 	return n->endpoint;
 }
 
+/* A PAIR that hears when the socket loses its connection; NULL on failure. */
+static void *watch_link(struct hps_net *n, void *sock)
+{
+	char at[64];
+	void *watch;
+
+	snprintf(at, sizeof(at), "inproc://watch-%p-%" PRIu32, (void *)n, n->n_links);
+	if (zmq_socket_monitor(sock, at, ZMQ_EVENT_DISCONNECTED))
+		return NULL;
+	watch = zmq_socket(n->ctx->zmq, ZMQ_PAIR);
+	if (watch && zmq_connect(watch, at)) {
+		zmq_close(watch);
+		return NULL;
+	}
+	return watch;
+}
+
+bool hps_net_cut(struct hps_net *n, uint32_t *node)
+{
+	for (uint32_t i = 0; i < n->n_links; i++) {
+		struct hps_link *l = &n->link[i];
+		char event[512]; /* its number and value, then its address */
+
+		while (l->watch && zmq_recv(l->watch, event, sizeof(event), ZMQ_DONTWAIT) >= 0)
+			l->cut = true;
+	}
+	for (uint32_t i = 0; i < n->n_links; i++) {
+		if (n->link[i].cut) {
+			*node = n->link[i].node;
+			return true;
+		}
+	}
+	return false;
+}
+
 enum hps_status hps_net_connect(struct hps_net *n, uint32_t node, const char *endpoint,
 				struct hps_err *err)
 {
@@ -230,7 +270,7 @@ enum hps_status hps_net_connect(struct hps_net *n, uint32_t node, const char *en
 	struct hps_endpoint e;
 	enum hps_status st;
 	socklen_t len;
-	void *sock;
+	void *sock, *watch = NULL;
 
 	if (node >= n->o.known_nodes || n->link_of[node])
 		return hps_err_set(err, HPS_NET, "node %u is %s", node,
@@ -253,7 +293,9 @@ enum hps_status hps_net_connect(struct hps_net *n, uint32_t node, const char *en
 	st = open_socket(n, ZMQ_DEALER, &sock, err);
 	if (st != HPS_OK)
 		return st;
-	if (zmq_connect(sock, e.ipc ? endpoint : numeric)) {
+	if (n->o.watch && !(watch = watch_link(n, sock))) {
+		st = hps_zmq_failed(err, "watch a connection");
+	} else if (zmq_connect(sock, e.ipc ? endpoint : numeric)) {
 		st = hps_zmq_failed(err, "connect");
 		hps_err_at(err, "%s", endpoint);
 	} else {
@@ -261,9 +303,11 @@ enum hps_status hps_net_connect(struct hps_net *n, uint32_t node, const char *en
 	}
 	if (st != HPS_OK) {
 		zmq_close(sock);
+		if (watch)
+			zmq_close(watch);
 		return st;
 	}
-	n->link[n->n_links++] = (struct hps_link){ .sock = sock, .node = node };
+	n->link[n->n_links++] = (struct hps_link){ .sock = sock, .watch = watch, .node = node };
 	n->link_of[node] = n->n_links;
 	return HPS_OK;
 }

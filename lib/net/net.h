@@ -35,6 +35,7 @@ struct hps_net_opts {
 	uint32_t self;	      /* node number, or HPS_NODE_PROCESS */
 	uint64_t max_frame;   /* bytes of one frame accepted (ZMQ_MAXMSGSIZE) */
 	uint32_t known_nodes; /* src below this, or HPS_NODE_PROCESS, else refused */
+	bool watch;	      /* for hps_net_cut: two more sockets a connection */
 };
 
 struct hps_net;
@@ -81,6 +82,10 @@ void hps_net_refuse(struct hps_net *n, uint32_t peer, const char *why);
 /* Has a peer of the listener, one that had been heard before, been refused since the last call for
  * a message that did not hold? Of several the last. */
 bool hps_net_refused(struct hps_net *n, uint32_t *peer, struct hps_err *why);
+
+/* Was the connection to a connected node cut since it was made? ZeroMQ makes a new one, but what
+ * was on its way is lost. Also so where the node has ended. *node: which, of several the first. */
+bool hps_net_cut(struct hps_net *n, uint32_t *node);
 
 /* From any thread: make a waiting or the next hps_net_recv return with *got false. */
 void hps_net_wake(struct hps_net *n);

@@ -103,6 +103,8 @@ struct hps_net_ctx {
 
 struct hps_link { /* a DEALER, to one node */
 	void *sock;
+	void *watch; /* PAIR that hears of its connection; NULL where nobody asks */
+	bool cut;
 	uint32_t node;
 	bool refused;
 };

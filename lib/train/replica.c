@@ -480,6 +480,7 @@ void hps_replica_state(const struct hps_replica *r, struct hps_replica_state *s)
 	s->step = r->cur;
 	s->in_flight = r->n_micro;
 	s->idle = r->phase == PHASE_IDLE;
+	s->expects = !s->idle && (r->micro || r->pulling || r->version == HPS_NO_STEP);
 }
 
 static const char *what_is_missing(const struct hps_replica *r, const struct micro *m)

@@ -156,6 +156,7 @@ struct hps_replica_state {
 	uint64_t step;	    /* the step it works on */
 	uint32_t in_flight; /* micro-batches begun and not done */
 	bool idle;	    /* between phases: waits for an order */
+	bool expects;	    /* peers owe it something: rows, parameters, gradients */
 };
 void hps_replica_state(const struct hps_replica *r, struct hps_replica_state *s);
 /* What it waits for, for messages: "training, step 12: micro-batch 1 waits for rows". */

@@ -83,6 +83,7 @@ enum hps_status hps_runner_init(struct hps_runner *u, const struct hps_runner_op
 		.self = hps_node_of_replica(d, o->stage, o->replica),
 		.max_frame = max_frame(o->job, o->graph),
 		.known_nodes = hps_deployment_nodes(d),
+		.watch = true,
 	};
 	struct hps_replica_opts r = {
 		.job = o->job,
@@ -107,6 +108,7 @@ enum hps_status hps_runner_init(struct hps_runner *u, const struct hps_runner_op
 	u->tray = o->tray;
 	u->took = o->took;
 	u->ctx = o->took_ctx;
+	u->patience_s = o->patience_s;
 	if (st == HPS_OK)
 		st = hps_inbox_init(&u->inbox, err);
 	u->has_inbox = st == HPS_OK;
@@ -229,6 +231,28 @@ static enum hps_status compute(struct hps_runner *u, bool *did, struct hps_err *
 	return st;
 }
 
+/* A connection was cut, and nothing has come since that this replica could work on: what was on
+ * its way is lost, and nobody will send it again. A peer that has ended is missed, and named, by
+ * the coordinator before that. */
+static enum hps_status check_cut(struct hps_runner *u, struct hps_err *err)
+{
+	struct hps_replica_state state;
+	char name[400], waits[200];
+	uint32_t node;
+
+	hps_replica_state(u->r, &state);
+	if (!state.expects || hps_now_s() - u->waits_since_s < u->patience_s ||
+	    !hps_net_cut(u->net, &node))
+		return HPS_OK;
+	hps_node_name(&u->job->deployment, node, name, sizeof name);
+	hps_replica_waits(u->r, waits, sizeof waits);
+	hps_err_set(err, HPS_NET,
+		    "the connection to %s was cut, and what was on its way is lost (%s)", name,
+		    waits);
+	hps_err_hint(err, "the job goes on from its last save: start it again");
+	return HPS_NET;
+}
+
 static enum hps_status turn(struct hps_runner *u, struct hps_err *err)
 {
 	bool did = false, worked = false;
@@ -243,12 +267,16 @@ static enum hps_status turn(struct hps_runner *u, struct hps_err *err)
 	if (st == HPS_OK)
 		st = compute(u, &worked, err);
 	u->compute_s += hps_now_s() - t;
+	if (did || worked)
+		u->waits_since_s = 0;
 	if (st != HPS_OK || did || worked)
 		return st;
 	t = hps_now_s();
+	if (u->waits_since_s <= 0)
+		u->waits_since_s = t;
 	st = take_messages(u, WAIT_MS, &did, err);
 	u->wait_s += hps_now_s() - t;
-	return st;
+	return st == HPS_OK && !did ? check_cut(u, err) : st;
 }
 
 static void *run(void *arg)

@@ -32,6 +32,8 @@ struct hps_runner {
 	pthread_t thread;
 	bool started, has_inbox;
 	double compute_s, wait_s; /* of the thread; read after the join */
+	double patience_s;	  /* with a connection that was cut */
+	double waits_since_s;	  /* 0: at work */
 };
 
 struct hps_runner_opts {
@@ -40,6 +42,8 @@ struct hps_runner_opts {
 	struct hps_net_ctx *ctx;
 	uint32_t index, stage, replica;
 	uint64_t incarnation, seed;
+	double patience_s; /* what was on its way when a connection was cut is given up after this
+			    * long without anything to do */
 	const char *const *operand;
 	size_t n_operands;
 	struct hps_tray *tray;

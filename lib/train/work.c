@@ -205,6 +205,7 @@ static enum hps_status make_runners(struct process *p, struct hps_err *err)
 			.replica = p->runner[i].replica,
 			.incarnation = p->incarnation,
 			.seed = p->o->seed,
+			.patience_s = 3 * (p->o->dead_after_s > 0 ? p->o->dead_after_s : 5),
 			.operand = p->o->data,
 			.n_operands = p->o->n_data,
 			.tray = &p->tray,
@@ -287,7 +288,7 @@ static enum hps_status check_room(const struct process *p, struct hps_err *err)
 		uint64_t before = s ? d->stage[s - 1].n_replicas : 0;
 		uint64_t after = s + 1 < d->n_stages ? d->stage[s + 1].n_replicas : 0;
 
-		sockets += 2 + d->n_shards + after;
+		sockets += 2 + 3 * (d->n_shards + after + 1); /* each connection is watched */
 		connections += 2 + d->n_shards + after + before;
 	}
 	return hps_net_room(sockets, connections, err);

@@ -12,14 +12,14 @@ setup() {
 bats_require_minimum_version 1.5.0
 
 @test "generated clusters are what make-cluster makes" {
-	for n in 16 64; do
+	for n in 4 16 64; do
 		"$C/make-cluster" $n $n | cmp - "$C/$n-types.json"
 		"$C/make-cluster" $n $n tight | cmp - "$C/$n-types-tight.json"
 	done
 }
 
 @test "they have so many types, one of them measured, and at most four classes of link" {
-	for n in 16 64; do
+	for n in 4 16 64; do
 		for f in "$C/$n-types.json" "$C/$n-types-tight.json"; do
 			jq -e --argjson n $n '(.types | length) == $n
 				and ([.types[] | select(has("like") | not)] | length) == 1

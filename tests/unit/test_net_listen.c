@@ -357,6 +357,43 @@ static void connecting_nowhere_is_told(void **state)
 	hps_net_ctx_free(ctx);
 }
 
+/* A connection that ends, and ZeroMQ's patience with it, are not hidden from who asks. */
+static void a_connection_that_is_cut(void **state)
+{
+	struct hps_net_opts o = {
+		.job = 1, .self = 1, .max_frame = 1 << 20, .known_nodes = 2, .watch = true
+	};
+	struct hps_msg m = { .head = { .type = HPS_MSG_END } };
+	struct hps_net_ctx *a, *b;
+	struct hps_net *listener, *n;
+	uint32_t node = 7, peer;
+	char at[100];
+	bool got;
+
+	(void)state;
+	snprintf(at, sizeof(at), "ipc://%s/cut", dir);
+	assert_int_equal(hps_net_ctx_new(&a, NULL), HPS_OK);
+	assert_int_equal(hps_net_ctx_new(&b, NULL), HPS_OK);
+	listener = new_net(a);
+	assert_int_equal(hps_net_listen(listener, at, NULL), HPS_OK);
+	assert_int_equal(hps_net_new(b, &o, &n, NULL), HPS_OK);
+	assert_int_equal(hps_net_connect(n, 0, at, NULL), HPS_OK);
+	assert_false(hps_net_cut(n, &node));
+	assert_int_equal(hps_net_send(n, 0, &m, NULL), HPS_OK);
+	assert_int_equal(hps_net_recv(listener, 10000, &m, &peer, &got, NULL), HPS_OK);
+	assert_true(got);
+	hps_msg_release(&m);
+	assert_false(hps_net_cut(n, &node));
+	hps_net_free(listener, 0);
+	hps_net_ctx_free(a);
+	for (int i = 0; i < 1000 && !hps_net_cut(n, &node); i++)
+		assert_int_equal(hps_net_recv(n, 10, &m, &peer, &got, NULL), HPS_OK);
+	assert_true(hps_net_cut(n, &node));
+	assert_int_equal(node, 0);
+	hps_net_free(n, 0);
+	hps_net_ctx_free(b);
+}
+
 int main(void)
 {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -373,6 +410,7 @@ int main(void)
 		cmocka_unit_test(an_address_of_another_host_is_named),
 		cmocka_unit_test(ipv6_in_brackets),
 		cmocka_unit_test(connecting_nowhere_is_told),
+		cmocka_unit_test(a_connection_that_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
