@@ -54,13 +54,14 @@ enum hps_status unit_begin(struct hps_replica *r, struct micro *m, struct hps_ou
 
 /* --- the last stage --- */
 
-static enum hps_status bad_loss(const struct hps_replica *r, const struct micro *m, double loss,
-				struct hps_err *err)
+/* what: "loss", "a score" */
+static enum hps_status not_finite(const struct hps_replica *r, const struct micro *m,
+				  const char *what, double v, struct hps_err *err)
 {
 	char place[400];
 
 	micro_place(r, m, place, sizeof place);
-	hps_err_set(err, HPS_BAD_INPUT, "loss is %s (%s)", isnan(loss) ? "nan" : "infinite", place);
+	hps_err_set(err, HPS_BAD_INPUT, "%s is %s (%s)", what, isnan(v) ? "nan" : "infinite", place);
 	hps_err_at(err, "step %llu, micro-batch %u", (unsigned long long)m->step, m->mb);
 	hps_err_hint(err, "a smaller learning rate, or a look at those lines, may help");
 	return HPS_BAD_INPUT;
@@ -78,13 +79,13 @@ static enum hps_status tell_loss(struct hps_replica *r, struct micro *m, struct 
 	};
 
 	if (!isfinite(e.loss))
-		return bad_loss(r, m, e.loss, err);
+		return not_finite(r, m, "loss", e.loss, err);
 	hps_replica_tell(r, &e);
 	m->state = MICRO_BACK;
 	return HPS_OK;
 }
 
-static void tell_scores(struct hps_replica *r, struct micro *m)
+static enum hps_status tell_scores(struct hps_replica *r, struct micro *m, struct hps_err *err)
 {
 	struct hps_replica_event e = {
 		.kind = HPS_REPLICA_SCORES,
@@ -97,7 +98,12 @@ static void tell_scores(struct hps_replica *r, struct micro *m)
 		.score = m->rows ? hps_pass_scores(m->pass) : NULL,
 	};
 
+	/* the last update may have spoilt the model: no loss has told of it */
+	for (uint32_t i = 0; i < m->rows; i++)
+		if (!isfinite(e.score[i]))
+			return not_finite(r, m, "a score", e.score[i], err);
 	hps_replica_tell(r, &e);
+	return HPS_OK;
 }
 
 /* --- forward --- */
@@ -116,6 +122,7 @@ enum hps_status unit_forward(struct hps_replica *r, struct micro *m, struct hps_
 			     struct hps_err *err)
 {
 	bool eval = r->phase == PHASE_EVAL;
+	enum hps_status st;
 
 	m->w = weights_hold(r->w);
 	if (m->rows)
@@ -126,8 +133,8 @@ enum hps_status unit_forward(struct hps_replica *r, struct micro *m, struct hps_
 	}
 	if (!eval)
 		return tell_loss(r, m, err);
-	tell_scores(r, m);
-	return unit_evaluated(r, m, out, err);
+	st = tell_scores(r, m, err);
+	return st == HPS_OK ? unit_evaluated(r, m, out, err) : st;
 }
 
 /* --- backward --- */

@@ -247,6 +247,19 @@ long_job() {
 	done
 }
 
+@test "a model that the last update spoilt is not saved" {
+	jq '.train.optimizer = {"kind": "sgd", "lr": 1e6} | .tables[].optimizer = .train.optimizer' \
+		"$HPS_ROOT/testdata/models/narrow/ctrdnn.json" >wild.json
+	job 1,1 1 1 24 bsp ps one wild.json
+	start serve hps-serve --state state job.json
+	# the loss of two steps is finite, what the second one makes of the weights is not
+	start work hps-work --rows 0:48 --test train.tsv job.json train.tsv
+	ends work 3
+	ends serve 3
+	grep -Eq 'a score is (nan|infinite) \(train.tsv: lines ' work.err
+	[ ! -e state/here/save-1 ]
+}
+
 @test "options and data must be the same on all hosts" {
 	job 2 1 1 24 bsp ps spread
 	start serve hps-serve --host here --timeout 20 job.json
