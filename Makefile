@@ -254,7 +254,8 @@ help:
 	@echo 'make demo       train a model on generated data, from nothing to a summary'
 	@echo 'make bench      benchmarks, one JSON line each; BENCH=prefix chooses'
 	@echo 'make fuzz       FUZZ=doc SECONDS=60: fuzz one reader (clang)'
-	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR= (uninstall takes it away again)'
+	@echo 'make clean      remove what was built'
 	@echo 'with SAN=address,undefined or SAN=thread: a sanitized build beside the plain one'
 	@echo 'with DEV=1: more warnings, and each is an error; MARCH=native: for this processor only'
 

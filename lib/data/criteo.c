@@ -94,9 +94,15 @@ enum hps_status hps_criteo_split(const struct hps_criteo *c, const char *text, s
 				   (size_t)((const char *)memchr(text, 0, len) - text) + 1);
 	got = count_columns(text, len);
 	first = c->unlabelled && got == want - 1;
-	if (got + first != want)
-		return hps_err_set(err, HPS_BAD_INPUT, "expected %zu columns, got %zu%s", want, got,
-				   len == 0 ? " (the line is empty)" : "");
+	if (got + first != want) {
+		hps_err_set(err, HPS_BAD_INPUT, "expected %zu columns, got %zu%s", want, got,
+			    len == 0 ? " (the line is empty)" : "");
+		hps_err_hint(err,
+			     "a label, %u numbers and %u ids, as the model or --dense and "
+			     "--slots say, with tabs between them",
+			     c->dense, c->slots);
+		return HPS_BAD_INPUT;
+	}
 	field[0] = (struct hps_field){ 0 };
 	for (size_t i = first; i < want; i++) {
 		const char *tab = memchr(text, '\t', (size_t)(end - text));

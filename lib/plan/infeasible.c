@@ -67,7 +67,7 @@ enum hps_status hps_explain_structure(const struct hps_problem *p, const struct 
 	hps_err_set(err, HPS_NO,
 		    "this placement reaches %.6g samples/s at best, below the floor of %.6g: %s",
 		    r.throughput, p->floor, what);
-	hps_err_hint(err, "method exact looks at all placements");
+	hps_err_hint(err, "hps-plan -m exact looks at all placements");
 	return HPS_NO;
 }
 

@@ -61,7 +61,8 @@ static enum hps_status not_finite(const struct hps_replica *r, const struct micr
 	char place[400];
 
 	micro_place(r, m, place, sizeof place);
-	hps_err_set(err, HPS_BAD_INPUT, "%s is %s (%s)", what, isnan(v) ? "nan" : "infinite", place);
+	hps_err_set(err, HPS_BAD_INPUT, "%s is %s (%s)", what, isnan(v) ? "nan" : "infinite",
+		    place);
 	hps_err_at(err, "step %llu, micro-batch %u", (unsigned long long)m->step, m->mb);
 	hps_err_hint(err, "a smaller learning rate, or a look at those lines, may help");
 	return HPS_BAD_INPUT;
