@@ -62,10 +62,10 @@ says() {
 	fi
 }
 
-# worker NAME: the process under timeout(1), to be sent a signal.
+# child NAME: the process under timeout(1), to be sent a signal: once it is the command, no more env(1).
 child() {
 	local c
-	until c=$(pgrep -P "${pid[$1]}") && [ -n "$c" ]; do
+	until c=$(pgrep -P "${pid[$1]}") && [[ $(cat "/proc/$c/comm" 2>/dev/null) == hps-* ]]; do
 		kill -0 "${pid[$1]}" || return 1
 	done
 	echo "$c"
