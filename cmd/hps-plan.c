@@ -167,7 +167,7 @@ static enum hps_status write_report(enum hps_form form, struct hps_doc *doc, str
 	enum hps_status rc;
 
 	if (form == HPS_FORM_TEXT)
-		rc = hps_out_write(text->data, text->len, err);
+		rc = hps_out_text(text->data, text->len, err);
 	else if (doc)
 		rc = hps_doc_write(doc, form, err);
 	else
@@ -281,9 +281,11 @@ static enum hps_status write_text(const struct run *run, const struct hps_soluti
 	if (!rc && explain)
 		rc = hps_plan_explain(p, s, &b, err);
 	if (!rc && text)
-		rc = hps_out_write(b.data, b.len, err);
-	else if (!rc && explain)
+		rc = hps_out_text(b.data, b.len, err);
+	if (!rc && !text && explain) {
+		hps_out_mask(b.data, b.len);
 		fwrite(b.data, 1, b.len, stderr);
+	}
 	hps_buf_release(&b);
 	return rc;
 }

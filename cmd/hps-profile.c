@@ -300,7 +300,7 @@ static enum hps_status write_result(const struct hps_job *job, enum hps_form for
 		return hps_doc_write(job->doc, form, err);
 	st = hps_profile_text(&job->profile, &b, err);
 	if (st == HPS_OK)
-		st = hps_out_write(b.data, b.len, err);
+		st = hps_out_text(b.data, b.len, err);
 	hps_buf_release(&b);
 	return st;
 }

@@ -77,7 +77,7 @@ static enum hps_status write_text(const struct hps_problem *p, const struct hps_
 	enum hps_status rc = hps_deploy_text(p, s, r, d, &b, err);
 
 	if (!rc)
-		rc = hps_out_write(b.data, b.len, err);
+		rc = hps_out_text(b.data, b.len, err);
 	hps_buf_release(&b);
 	return rc;
 }

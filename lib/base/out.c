@@ -22,6 +22,24 @@ enum hps_status hps_out_write(const void *data, size_t len, struct hps_err *err)
 	return HPS_OK;
 }
 
+void hps_out_mask(char *text, size_t len)
+{
+	unsigned char *p = (unsigned char *)text;
+
+	for (size_t i = 0; i < len; i++) {
+		if ((p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f)
+			p[i] = '?';
+		else if (p[i] == 0xc2 && i + 1 < len && p[i + 1] < 0xa0) /* C1 in UTF-8 */
+			p[i] = p[i + 1] = '?';
+	}
+}
+
+enum hps_status hps_out_text(char *text, size_t len, struct hps_err *err)
+{
+	hps_out_mask(text, len);
+	return hps_out_write(text, len, err);
+}
+
 enum hps_status hps_out_close(struct hps_err *err)
 {
 	int before = ferror(stdout), pending = __fpending(stdout) != 0, rc;

@@ -1,5 +1,7 @@
 /* Why this plan? What binds each stage, and what a little more, a little less or another type would
  * do. Text for a person. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
@@ -166,6 +168,18 @@ static enum hps_status try_elsewhere(const struct explanation *x, uint32_t i, ui
 	return rc;
 }
 
+/* How much more a is than b: "12.5 %", also of prices that are 0. */
+static const char *more(char out[32], const char *format, double a, double b)
+{
+	double percent = 100 * (a / b - 1);
+
+	if (isfinite(percent) || a <= b)
+		snprintf(out, 32, format, isfinite(percent) ? percent : 0);
+	else
+		snprintf(out, 32, "infinitely");
+	return out;
+}
+
 static enum hps_status layer_elsewhere(const struct explanation *x, uint32_t i, uint32_t l)
 {
 	enum hps_status rc = hps_buf_printf(x->b, x->err, "  %u %s on %s:", l, layer_name(x->c, l),
@@ -175,14 +189,15 @@ static enum hps_status layer_elsewhere(const struct explanation *x, uint32_t i, 
 	for (uint32_t t = 0; !rc && t < x->c->n_types; t++) {
 		const char *name = x->c->type[t].name;
 		struct hps_trial trial;
+		char percent[32];
 
 		if (t == x->s->stage[i].type)
 			continue;
 		rc = try_elsewhere(x, i, l, t, &trial);
 		if (!rc && trial.feasible)
-			rc = hps_buf_printf(x->b, x->err, " %s %.6g (%+.3g %%)", name,
-					    shown(x, &trial),
-					    100 * (trial.objective / x->s->trial.objective - 1));
+			rc = hps_buf_printf(
+				x->b, x->err, "%s %s %.6g (%s)", sep, name, shown(x, &trial),
+				more(percent, "%+.3g %%", trial.objective, x->s->trial.objective));
 		else if (!rc && too_slow(x, &trial))
 			rc = hps_buf_printf(x->b, x->err, "%s %s too slow (%.4g samples/s)", sep,
 					    name, trial.throughput);
@@ -230,6 +245,7 @@ static enum hps_status explain_floor(const struct explanation *x)
 	struct hps_solution open, floored = { 0 };
 	const struct hps_solution *best = &open;
 	double floor = x->p->floor;
+	char percent[32];
 	bool found, found_floored = false;
 	enum hps_status rc;
 
@@ -251,21 +267,21 @@ static enum hps_status explain_floor(const struct explanation *x)
 		if (!rc)
 			rc = hps_buf_printf(
 				x->b, x->err,
-				"floor: %.6g costs %.3g %% more than the cheapest plan without it "
+				"floor: %.6g costs %s more than the cheapest plan without it "
 				"(%.6g %s at %.6g samples/s)\n",
 				floor,
-				100 * ((found_floored ? floored.trial.objective : mine->objective) /
-					       open.trial.objective -
-				       1),
+				more(percent, "%.3g %%",
+				     found_floored ? floored.trial.objective : mine->objective,
+				     open.trial.objective),
 				shown(x, &open.trial), unit(x), open.trial.throughput);
 	}
 	if (!rc && hps_lower(best->trial.objective, mine->objective))
 		rc = hps_buf_printf(
 			x->b, x->err,
-			"this plan costs %.3g %% more than the cheapest (%.6g %s at %.6g "
+			"this plan costs %s more than the cheapest (%.6g %s at %.6g "
 			"samples/s)\n",
-			100 * (mine->objective / best->trial.objective - 1), shown(x, &best->trial),
-			unit(x), best->trial.throughput);
+			more(percent, "%.3g %%", mine->objective, best->trial.objective),
+			shown(x, &best->trial), unit(x), best->trial.throughput);
 out:
 	hps_solution_release(&open);
 	hps_solution_release(&floored);

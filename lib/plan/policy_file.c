@@ -120,8 +120,10 @@ enum hps_status hps_policy_load(const char *path, struct hps_policy *n, struct h
 
 	memset(n, 0, sizeof(*n));
 	rc = hps_file_read(path, MAX_BYTES, &b, err);
-	if (rc)
+	if (rc) {
+		hps_buf_release(&b);
 		return rc;
+	}
 	p = (const unsigned char *)b.data;
 	rc = check_header(p, b.len, err);
 	if (!rc)

@@ -307,3 +307,17 @@ bats_require_minimum_version 1.5.0
 	output_has "$exact"
 	output_has "this plan costs "
 }
+
+@test "text: names drive no terminal, prices of 0 are no nan" {
+	jq '.cluster.types[].price = 0 | .cluster.ps_price = 0 | .model.layers[0].name = "e\u001b[31m"
+		| .model.layers[1].inputs[0] = "e\u001b[31m" | .profile.layers[0].name = "e\u001b[31m"
+		| .profile.types[].layers[0].name = "e\u001b[31m"' "$P/two-types.json" >odd.json
+	run hps-plan -q -m heuristic -t 1000 --text --explain odd.json
+	if [ "$status" -eq 3 ]; then # such a name is refused: as good
+		output_has "odd.json"
+		return
+	fi
+	status_is 0
+	! grep -q $'\e' <<<"$output"
+	! grep -Eq "nan|[-+ (]inf" <<<"$output"
+}
