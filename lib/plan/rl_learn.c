@@ -16,8 +16,8 @@ enum {
 };
 static const double rate = 0.03, imitation = 0.2, entropy_begin = 0.4, entropy_end = 0.05,
 		    advantage_low = -2, advantage_high = 3, memory = 0.9;
-/* Of the output layer's weights, where a policy begins that has learned elsewhere. */
-static const float warm_scale = 0.5f;
+/* What a run keeps of a policy that has learned elsewhere; the rest is a new one's. */
+static const float kept = 0.3f;
 /* The first log-odds of a cut, run by run: few stages, many, .. */
 static const float inclination[] = { 0, -1, -3, -2 };
 
@@ -64,45 +64,46 @@ static enum hps_status decide(struct hps_learner *x, struct hps_rl_cost *out, st
 	return rc;
 }
 
-/* A policy of another job is too sure of itself here: the same likeliest choices, at a higher
- * temperature. */
-static void soften(struct hps_learner *x)
+static void forget(struct hps_learner *x)
 {
-	struct hps_policy_shape s = hps_policy_shape(x->cell, x->net.hidden);
-
-	for (size_t i = s.head; i < s.n; i++)
-		x->net.weight[i] *= warm_scale;
-}
-
-static enum hps_status begin_run(struct hps_learner *x, struct hps_err *err)
-{
-	size_t n = x->net.n_weights;
-	enum hps_status rc;
-
-	x->warm = x->opt.policy && !x->runs;
-	if (x->warm) {
-		rc = hps_policy_copy(&x->net, x->opt.policy, err);
-	} else {
-		struct hps_policy fresh;
-
-		rc = hps_policy_init(&fresh, x->cell, x->net.hidden,
-				     hps_hash3(x->p->seed, x->runs, x->cell), err);
-		if (rc)
-			return rc;
-		fresh.weight[hps_policy_shape(x->cell, fresh.hidden).head_bias] =
-			inclination[(x->runs + x->p->seed) % 4];
-		rc = hps_policy_copy(&x->net, &fresh, err);
-		hps_policy_release(&fresh);
-	}
-	memset(x->m, 0, 2 * n * sizeof(float)); /* v lies behind */
+	memset(x->m, 0, 2 * x->net.n_weights * sizeof(float)); /* v lies behind */
 	x->elites.n = 0;
 	x->best = (struct hps_rl_cost){ false, INFINITY };
 	x->round = x->stale = 0;
+}
+
+/* The policy that is given, as it is. */
+static enum hps_status decide_given(struct hps_learner *x, struct hps_err *err)
+{
+	struct hps_rl_cost cost;
+	enum hps_status rc = hps_policy_copy(&x->net, x->opt.policy, err);
+
+	return rc ? rc : decide(x, &cost, err);
+}
+
+/* From a new policy; the first run from a blend of it and the one that is given, which has decided
+ * by then (Ash, Adams 2020: shrink and perturb). */
+static enum hps_status begin_run(struct hps_learner *x, struct hps_err *err)
+{
+	enum hps_status rc = HPS_OK;
+	struct hps_policy fresh;
+
+	forget(x);
+	x->warm = x->opt.policy && !x->runs;
+	if (x->warm)
+		rc = decide_given(x, err);
+	if (!rc)
+		rc = hps_policy_init(&fresh, x->cell, x->net.hidden,
+				     hps_hash3(x->p->seed, x->runs, x->cell), err);
+	if (rc)
+		return rc;
+	fresh.weight[hps_policy_shape(x->cell, fresh.hidden).head_bias] =
+		inclination[(x->runs + x->p->seed) % 4];
+	for (size_t i = 0; x->warm && i < fresh.n_weights; i++)
+		fresh.weight[i] += kept * (x->net.weight[i] - fresh.weight[i]);
+	rc = hps_policy_copy(&x->net, &fresh, err);
+	hps_policy_release(&fresh);
 	x->runs++;
-	if (!rc && x->warm) {
-		rc = decide(x, &(struct hps_rl_cost){ 0 }, err);
-		soften(x);
-	}
 	return rc;
 }
 
@@ -260,8 +261,10 @@ enum hps_status hps_rl_learn(struct hps_learner *x, struct hps_err *err)
 	enum state state = RUN_OVER;
 	enum hps_status rc = HPS_OK;
 
-	if (x->opt.limited && !x->opt.rounds)
-		return begin_run(x, err);
+	if (x->opt.limited && !x->opt.rounds) {
+		forget(x);
+		return decide_given(x, err);
+	}
 	while (!rc && state != ALL_OVER) {
 		if (state == RUN_OVER)
 			rc = begin_run(x, err);
