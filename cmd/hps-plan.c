@@ -43,7 +43,8 @@ struct run {
 	struct hps_buf fixed;	    /* keep: the document's plan as fixed:.., which the method is */
 	struct hps_buf method_name; /* as reports and the document tell it */
 	struct hps_plan_hooks hooks;
-	double told; /* the best objective that -v has told */
+	double told;	/* the best objective that -v has told */
+	double seconds; /* that the search took */
 	struct hps_job job;
 	struct hps_cost cost;
 	struct hps_problem problem;
@@ -274,6 +275,8 @@ static enum hps_status write_text(const struct run *run, const struct hps_soluti
 
 	if (text)
 		rc = hps_plan_text(p, s, run->method_name.data, &b, err);
+	if (!rc && text)
+		rc = hps_buf_printf(&b, err, "searched     %.3g s\n", run->seconds);
 	if (!rc && text && run->opt->simulate && run->simulation.stage)
 		rc = hps_simulation_text(p, s, &run->simulation, &b, err);
 	if (!rc && text && explain)
@@ -335,9 +338,10 @@ static enum hps_status plan(struct run *run, const struct hps_before *before, st
 	hps_progress_start("planning", run->problem.max_evaluations);
 	rc = run->method->solve(&run->problem, run->arg, &s, err);
 	hps_progress_end();
+	run->seconds = hps_now_s() - begin;
 	if (!rc)
 		hps_verbose("%llu evaluations in %.3f s", (unsigned long long)s.evaluations,
-			    hps_now_s() - begin);
+			    run->seconds);
 	if (!rc && run->opt->save_policy)
 		rc = hps_policy_save(&run->learned, run->opt->save_policy, err);
 	if (!rc && run->opt->what_if)
