@@ -125,7 +125,8 @@ static enum hps_status solve_first(struct hps_tau *x, double tau, uint32_t first
 	x->n = tolled ? x->toll.n_found : hps_dp_plan(&x->dp, x->stage);
 	if (tolled)
 		memcpy(x->stage, x->toll.kept, x->n * sizeof(*x->stage));
-	if (x->n && keeps_sums(x, tau, &more)) {
+	/* What a toll led to may be dearer than what is looked for: then it shows nothing. */
+	if (x->n && keeps_sums(x, tau, &more) && !hps_lower(ceiling, x->vector.price)) {
 		hold(x, &ceiling);
 		*out = HPS_TAU_FOUND;
 		if (x->any || (!x->sums.dense && !hps_lower(value, x->vector.price)))

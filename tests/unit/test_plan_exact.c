@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include "cm.h"
 #include "plan/exact.h"
+#include "plan/exact_int.h"
 #include "plan_case.h"
+#include "plan_work.h"
 
 static uint64_t cases(uint64_t def)
 {
@@ -123,6 +125,44 @@ static void test_step(void **state)
 	assert_true(missed * 100 <= n);
 }
 
+/* Where limits bind, the least price at one cycle time is the answer of any ceiling from there on,
+ * and of none below: a dearer plan in its place would let the sweep leap over cheaper ones. */
+static void test_ceiling(void **state)
+{
+	static const double shares[] = { 0.5, 0.6, 0.7, 0.8, 0.9 };
+	static const double under[] = { 0.999999, 0.999, 0.99, 0.95 };
+	struct hps_err err = { 0 };
+	struct plan_work w;
+	double fastest;
+
+	assert_int_equal(plan_work_open(&w, "matchnet", "two-types", &err), 0);
+	assert_int_equal(plan_work_floor(&w, 1, &err), 0);
+	fastest = w.problem.floor;
+	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++) {
+		double tau = 1 / (shares[i] * fastest), least;
+		enum hps_tau_end end;
+		struct hps_search search;
+		struct hps_tau x;
+
+		assert_int_equal(hps_search_init(&search, &w.problem, 1000, &err), 0);
+		assert_int_equal(hps_tau_init(&x, &w.problem, &search, &err), 0);
+		assert_int_equal(hps_tau_solve(&x, tau, INFINITY, &end, &err), 0);
+		assert_int_equal(end, HPS_TAU_FOUND);
+		least = x.vector.price;
+		assert_int_equal(hps_tau_solve(&x, tau, least * (1 + 2 * HPS_TIE_EPS), &end, &err),
+				 0);
+		assert_int_equal(end, HPS_TAU_FOUND);
+		assert_true(fabs(x.vector.price / least - 1) < 1e-9);
+		for (size_t j = 0; j < sizeof(under) / sizeof(*under); j++) {
+			assert_int_equal(hps_tau_solve(&x, tau, under[j] * least, &end, &err), 0);
+			assert_int_equal(end, HPS_TAU_NONE);
+		}
+		hps_tau_release(&x);
+		hps_search_release(&search);
+	}
+	plan_work_close(&w);
+}
+
 static double tick(void *arg)
 {
 	return (*(double *)arg)++;
@@ -184,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_step),
+		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_budget),
 	};
 
