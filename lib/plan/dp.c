@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "plan/exact_int.h"
 
-enum { MAX_ORDER = 1 << 24 };
+enum { MAX_ORDER = 1 << 24, MAX_CELLS = 1 << 20 };
 
 /* The number of layers q1 .. q2-1 among all such pairs. */
 static size_t pair(const struct hps_dp *d, size_t q1, size_t q2)
@@ -49,6 +49,19 @@ static void rank_types(struct hps_dp *d)
 	}
 }
 
+/* Room for the stages of one query, or, where they are too many, of one at a time. */
+static enum hps_status make_room(struct hps_dp *d, struct hps_err *err)
+{
+	size_t each = (size_t)d->C * d->C, pairs = (size_t)d->L * (d->L + 1) / 2, n = 1;
+
+	d->knows_all = pairs <= MAX_CELLS / d->p->cost->n_types / each;
+	if (d->knows_all)
+		n = pairs * d->p->cost->n_types;
+	d->known = hps_calloc(n, sizeof(*d->known), err);
+	d->cell = hps_calloc(n * each, sizeof(*d->cell), err);
+	return d->known && d->cell ? HPS_OK : HPS_MEMORY;
+}
+
 enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struct hps_err *err)
 {
 	memset(d, 0, sizeof(*d));
@@ -60,7 +73,7 @@ enum hps_status hps_dp_init(struct hps_dp *d, const struct hps_problem *p, struc
 	d->type_of_class = hps_calloc(d->C, sizeof(*d->type_of_class), err);
 	d->found = hps_calloc((size_t)d->C * (d->C + 1), sizeof(*d->found), err);
 	d->toll = hps_calloc(p->cost->n_types, sizeof(*d->toll), err);
-	if (!d->node || !d->type_of_class || !d->found || !d->toll) {
+	if (!d->node || !d->type_of_class || !d->found || !d->toll || make_room(d, err)) {
 		hps_dp_release(d);
 		return HPS_MEMORY;
 	}
@@ -78,6 +91,8 @@ void hps_dp_release(struct hps_dp *d)
 	free(d->rank);
 	free(d->found);
 	free(d->toll);
+	free(d->known);
+	free(d->cell);
 	memset(d, 0, sizeof(*d));
 }
 
@@ -142,14 +157,14 @@ static void offer(struct hps_dp_node *node, const struct hps_dp_way *w)
 
 /* A stage on the way q1 .. q2 at classes wl, wr. */
 static void take(struct hps_dp *d, uint32_t q1, uint32_t wl, uint32_t q2, uint32_t wr,
-		 const struct hps_dp_way *rest, uint32_t t, struct hps_dp_stage st)
+		 const struct hps_dp_way *rest, uint32_t t, const struct hps_dp_cell *cell)
 {
 	struct hps_dp_way w = { .type = t,
 				.next = q2,
 				.next_class = wr,
-				.k = st.k,
-				.value = st.value + st.toll,
-				.units = st.k,
+				.k = cell->k,
+				.value = cell->value + d->toll[t] * cell->k,
+				.units = cell->k,
 				.stages = 1 };
 
 	if (w.value < d->found[wl * d->C + wr]) {
@@ -170,21 +185,49 @@ static double cut_at(const struct hps_dp *d, uint32_t q, uint32_t t, uint32_t w)
 	return q && q < d->L ? hps_cost_cut(d->p->cost, q, t, (int)d->type_of_class[w]) : 0;
 }
 
-/* One stage on a type, for all classes of its cuts. */
-static void extend(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, uint32_t q2,
-		   const struct hps_stage_time *bare)
+/* What layers q1 .. q2-1 need on a type, for all classes of their cuts, into known and cell. */
+static void look_up(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, uint32_t q2,
+		    uint32_t t, struct hps_dp_known *known, struct hps_dp_cell *cell)
 {
-	uint32_t t = bare->type, lefts = hps_dp_classes(d, q1, t),
-		 rights = hps_dp_classes(d, q2, t);
+	uint32_t lefts = hps_dp_classes(d, q1, t), rights = hps_dp_classes(d, q2, t);
+	struct hps_stage_time bare = hps_cost_stage_bare(d->p->cost, q1, q2 - 1, t, q->first);
 	struct hps_dp_stage fast, slow;
-	bool same;
 
-	/* Often a stage's cuts do not matter: then all classes are as the fastest. */
-	fast = hps_dp_stage(d, q, bare, cut_at(d, q1, t, lefts - 1) + cut_at(d, q2, t, rights - 1));
+	*known = (struct hps_dp_known){ .query = d->query, .none = true };
+	if (hps_dp_too_long(d, q, &bare))
+		return;
+	fast = hps_dp_stage(d, q, &bare,
+			    cut_at(d, q1, t, lefts - 1) + cut_at(d, q2, t, rights - 1));
 	if (!fast.k)
 		return;
-	slow = hps_dp_stage(d, q, bare, cut_at(d, q1, t, 0) + cut_at(d, q2, t, 0));
-	same = slow.k == fast.k && slow.value == fast.value;
+	known->none = false;
+	/* Often a stage's cuts do not matter: then all classes are as the fastest. */
+	slow = hps_dp_stage(d, q, &bare, cut_at(d, q1, t, 0) + cut_at(d, q2, t, 0));
+	known->same = slow.k == fast.k && slow.value == fast.value;
+	cell[0] = (struct hps_dp_cell){ fast.value, fast.k };
+	for (uint32_t wr = 0; wr < rights && !known->same; wr++) {
+		for (uint32_t wl = 0; wl < lefts; wl++) {
+			struct hps_dp_stage st = hps_dp_stage(
+				d, q, &bare, cut_at(d, q1, t, wl) + cut_at(d, q2, t, wr));
+
+			cell[wl * d->C + wr] = (struct hps_dp_cell){ st.value, st.k };
+		}
+	}
+}
+
+/* One stage on a type, for all classes of its cuts. */
+static void extend(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, uint32_t q2,
+		   uint32_t t)
+{
+	uint32_t lefts = hps_dp_classes(d, q1, t), rights = hps_dp_classes(d, q2, t);
+	size_t at = d->knows_all ? pair(d, q1, q2) * d->p->cost->n_types + t : 0;
+	struct hps_dp_known *known = &d->known[at];
+	struct hps_dp_cell *cell = &d->cell[at * d->C * d->C];
+
+	if (!d->knows_all || known->query != d->query)
+		look_up(d, q, q1, q2, t, known, cell);
+	if (known->none)
+		return;
 	for (uint32_t wr = 0; wr < rights; wr++) {
 		const struct hps_dp_way *rest = NULL;
 
@@ -194,13 +237,10 @@ static void extend(struct hps_dp *d, const struct hps_dp_query *q, uint32_t q1, 
 				continue;
 		}
 		for (uint32_t wl = 0; wl < lefts; wl++) {
-			struct hps_dp_stage st = fast;
+			const struct hps_dp_cell *c = &cell[known->same ? 0 : wl * d->C + wr];
 
-			if (!same)
-				st = hps_dp_stage(d, q, bare,
-						  cut_at(d, q1, t, wl) + cut_at(d, q2, t, wr));
-			if (st.k)
-				take(d, q1, wl, q2, wr, rest, t, st);
+			if (c->k)
+				take(d, q1, wl, q2, wr, rest, t, c);
 		}
 	}
 }
@@ -234,20 +274,27 @@ static void extend_all(struct hps_dp *d, const struct hps_dp_query *q, uint32_t 
 		d->dearest[w] = INFINITY;
 	for (uint32_t i = 0; i < c->n_types; i++) {
 		uint32_t t = rank ? rank[i].type : i;
-		struct hps_stage_time bare;
 
 		/* price * k >= price * b / tau, price * k ET(k) >= price * b, b is least at k_first
 		 * 1, and tolls come on top. */
 		if (rank && rank[i].value > (q->weights ? 1 : q->tau) * dearest(d, q1, q2, t))
 			continue;
-		bare = hps_cost_stage_bare(c, q1, q2 - 1, t, q->first);
-		if (!hps_dp_too_long(d, q, &bare))
-			extend(d, q, q1, q2, &bare);
+		extend(d, q, q1, q2, t);
 	}
+}
+
+static bool same_query(const struct hps_dp_query *a, const struct hps_dp_query *b)
+{
+	return a->tau == b->tau && a->first == b->first && a->first_open == b->first_open &&
+	       a->weights == b->weights && a->first_most == b->first_most;
 }
 
 double hps_dp_solve(struct hps_dp *d, const struct hps_dp_query *q)
 {
+	if (!same_query(q, &d->last)) {
+		d->last = *q;
+		d->query++;
+	}
 	for (size_t i = 0; i < ((size_t)d->L + 1) * d->C; i++)
 		d->node[i].way[0] = d->node[i].way[1] =
 			(struct hps_dp_way){ .value = INFINITY, .type = UINT32_MAX };

@@ -36,6 +36,18 @@ struct hps_dp_node {
 	struct hps_dp_way way[2];
 };
 
+/* A stage at one pair of classes; k 0: none. */
+struct hps_dp_cell {
+	double value;
+	uint32_t k;
+};
+
+/* Layers q1 .. q2-1 on one type, for query number `query`. */
+struct hps_dp_known {
+	uint64_t query;
+	bool none, same; /* same: the first cell is for all classes */
+};
+
 struct hps_dp {
 	const struct hps_problem *p;
 	uint32_t L, C;		  /* layers, classes */
@@ -50,6 +62,14 @@ struct hps_dp {
 		double value;
 		uint32_t type;
 	} * rank;
+	/* Stages of the query solved last: tolls do not change them, so further steps of tolls
+	 * find them here. Pairs as in rank, by types, each with C * C cells; one of each, used
+	 * again and again, where that would be too large. */
+	struct hps_dp_known *known;
+	struct hps_dp_cell *cell;
+	bool knows_all;
+	struct hps_dp_query last;
+	uint64_t query;	 /* number of last */
 	double *found;	 /* C * C: scratch, the best value of a stage so far, by its two cuts */
 	double *dearest; /* C: scratch, the largest of found within a class; < 0: to be looked up */
 };
