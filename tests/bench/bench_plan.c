@@ -175,26 +175,27 @@ static void bench_rl(void)
 struct proof {
 	const char *model, *cluster;
 	double floor; /* samples/s */
+	double share; /* of the fastest, in place of floor */
 	uint32_t
 		units; /* of each type, for clusters that state no limits; 0: as many as there are */
+	bool merge;
 };
-static const struct proof proofs_16x2[] = {
-	{ "ctrdnn-16", "two-types", 0, 0 },   { "matchnet", "two-types", 0, 0 },
-	{ "2emb", "two-types", 0, 0 },	      { "nce", "two-types", 0, 0 },
-	{ "ctrdnn-16", "two-types", 6e5, 0 }, { "matchnet", "two-types", 1e6, 0 },
-	{ "2emb", "two-types", 1e6, 0 },      { "nce", "two-types", 5e6, 0 },
-};
+/* From no floor to where limits bind hard. */
+static const char *const models_16x2[] = { "ctrdnn-16", "matchnet", "2emb", "nce" };
+static const double shares_16x2[] = { 0, 0.3, 0.5, 0.8, 0.95 };
 static const struct proof proofs_20x64[] = {
-	{ "ctrdnn-20", "64-types", 0, 0 },
-	{ "ctrdnn-20", "64-types", 1e5, 0 },
-	{ "ctrdnn-20", "64-types", 1e6, 0 },
+	{ "ctrdnn-20", "64-types", 0 },	  { "ctrdnn-20", "64-types", 1e5 },
+	{ "ctrdnn-20", "64-types", 1e6 }, { "ctrdnn-20", "64-types", 2.5e6 },
+	{ "ctrdnn-20", "64-types", 3e6 }, { "ctrdnn-20", "64-types", 4e6 },
+	{ "ctrdnn-20", "64-types", 1e7 },
 };
+enum { RL_20X64 = 3 }; /* of these, what the policy is tried on, too */
 /* Near the fastest that the limits allow. */
 static const struct proof proofs_tight[] = {
-	{ "ctrdnn-20", "64-types-tight", 4e6, 0 },
-	{ "ctrdnn-20", "64-types-tight", 5e6, 0 },
-	{ "ctrdnn-20", "64-types-tight", 5.5e6, 0 },
-	{ "ctrdnn-20", "64-types", 6e6, 16 },
+	{ "ctrdnn-20", "64-types-tight", 4e6 },
+	{ "ctrdnn-20", "64-types-tight", 5e6 },
+	{ "ctrdnn-20", "64-types-tight", 5.5e6 },
+	{ "ctrdnn-20", "64-types", 6e6, .units = 16 },
 };
 
 static double cpu_now(void *arg)
@@ -203,59 +204,95 @@ static double cpu_now(void *arg)
 	return hps_cpu_s();
 }
 
-/* *open counts those that were not proven; budget in seconds of CPU, 0: until it is proven. */
-static void prove(const struct proof *k, double budget, struct figures *seconds,
-		  struct figures *gaps, uint32_t *open)
+/* What proofs came to. */
+struct proofs {
+	struct figures seconds, gaps;
+	uint32_t open; /* those that were not proven */
+	uint32_t none; /* proven to have no plan */
+};
+
+/* budget in seconds of CPU, 0: until it is proven. */
+static void prove(const struct proof *k, double budget, struct proofs *out)
 {
 	struct hps_err err = { 0 };
 	struct hps_solution s;
 	struct plan_work w;
+	enum hps_status rc;
 	double begin;
 
 	must(plan_work_open(&w, k->model, k->cluster, &err), &err);
 	for (uint32_t t = 0; k->units && t < w.cost.n_types; t++)
 		w.cost.type[t].limit = k->units;
 	w.problem.floor = k->floor;
+	if (k->share > 0)
+		must(plan_work_floor(&w, k->share, &err), &err);
+	w.problem.merge = k->merge;
 	w.problem.max_seconds = budget;
 	w.problem.hooks.now = cpu_now;
 	begin = hps_cpu_s();
-	must(hps_plan_exact(&w.problem, "", &s, &err), &err);
-	add(seconds, hps_cpu_s() - begin);
-	add(gaps, 100 * hps_solution_gap(&s));
-	*open += !s.proven;
+	rc = hps_plan_exact(&w.problem, "", &s, &err);
+	add(&out->seconds, hps_cpu_s() - begin);
+	if (rc == HPS_NO && !s.interrupted) {
+		out->none++;
+	} else {
+		must(rc, &err);
+		add(&out->gaps, 100 * hps_solution_gap(&s));
+		out->open += !s.proven;
+	}
 	hps_solution_release(&s);
 	plan_work_close(&w);
 }
 
-static void bench_proofs(const char *name, const char *figure, const struct proof *proof, size_t n,
-			 double budget, double reach)
+static void print_proofs(const char *name, struct proofs *x, bool gap, double reach)
 {
-	struct figures seconds = { .n = 0 }, gaps = { .n = 0 };
-	bool gap = !strcmp(figure, "gap");
-	char full[64], more[96];
-	uint32_t open = 0;
+	char more[96];
 
-	snprintf(full, sizeof(full), "plan.exact.%s.%s", name, figure);
-	if (!wanted(full))
+	snprintf(more, sizeof(more), ", \"not_proven\": %u, \"no_plan\": %u, \"cpu_seconds\": %.4g",
+		 x->open, x->none, quantile(&x->seconds, 0.5));
+	if (gap)
+		print(name, quantile(&x->gaps, 1), reach, "%", &x->gaps, more);
+	else
+		print(name, quantile(&x->seconds, 1), reach, "CPU s", &x->seconds, more);
+}
+
+static void bench_proofs(const char *name, const struct proof *proof, size_t n, double budget,
+			 bool gap, double reach)
+{
+	struct proofs x = { .open = 0 };
+
+	if (!wanted(name))
 		return;
 	for (size_t i = 0; i < n; i++)
-		prove(&proof[i], budget, &seconds, &gaps, &open);
-	snprintf(more, sizeof(more), ", \"not_proven\": %u, \"cpu_seconds\": %.4g", open,
-		 quantile(&seconds, 0.5));
-	if (gap)
-		print(full, quantile(&gaps, 1), reach, "%", &gaps, more);
-	else
-		print(full, quantile(&seconds, 1), reach, "CPU s", &seconds, more);
+		prove(&proof[i], budget, &x);
+	print_proofs(name, &x, gap, reach);
+}
+
+static void bench_16x2(void)
+{
+	const char *name = "plan.exact.16x2.seconds";
+	struct proofs x = { .open = 0 };
+
+	if (!wanted(name))
+		return;
+	for (size_t m = 0; m < sizeof(models_16x2) / sizeof(*models_16x2); m++) {
+		for (size_t i = 0; i < sizeof(shares_16x2) / sizeof(*shares_16x2); i++) {
+			struct proof k = { models_16x2[m], "two-types", .share = shares_16x2[i] };
+
+			prove(&k, 0, &x);
+			k.merge = true;
+			prove(&k, 0, &x);
+		}
+	}
+	print_proofs(name, &x, false, 0.1);
 }
 
 static void bench_exact(void)
 {
-	bench_proofs("16x2", "seconds", proofs_16x2, sizeof(proofs_16x2) / sizeof(*proofs_16x2), 0,
-		     0.1);
-	bench_proofs("20x64", "seconds", proofs_20x64, sizeof(proofs_20x64) / sizeof(*proofs_20x64),
-		     0, 1);
-	bench_proofs("20x64-tight", "gap", proofs_tight,
-		     sizeof(proofs_tight) / sizeof(*proofs_tight), 10, 0);
+	bench_16x2();
+	bench_proofs("plan.exact.20x64.seconds", proofs_20x64,
+		     sizeof(proofs_20x64) / sizeof(*proofs_20x64), 0, false, 1);
+	bench_proofs("plan.exact.20x64-tight.gap", proofs_tight,
+		     sizeof(proofs_tight) / sizeof(*proofs_tight), 10, true, 0);
 }
 
 /* --- the policy where types are many, and once it has learned --- */
@@ -268,7 +305,7 @@ static void bench_many_types(void)
 
 	if (!wanted("plan.rl.20x64"))
 		return;
-	for (size_t i = 0; i < sizeof(proofs_20x64) / sizeof(*proofs_20x64); i++) {
+	for (size_t i = 0; i < RL_20X64; i++) {
 		const struct proof *k = &proofs_20x64[i];
 		struct hps_err err = { 0 };
 		struct plan_work w;
