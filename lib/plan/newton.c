@@ -357,7 +357,7 @@ static void solve(struct relaxed *x, double high, struct hps_continuous *out)
 {
 	double low = least_tau(x, high);
 	bool convex = true;
-	struct jet f;
+	struct jet f = { 0 };
 
 	for (uint32_t i = 0; i < x->n; i++)
 		convex &= x->part[i].regular;
