@@ -7,7 +7,13 @@
 #include "plan/exact_int.h"
 
 /* Sweeps that a proof takes are tens to some thousands. */
-enum { DEFAULT_SWEEPS = 200000, STEP_SWEEPS = 256, STEP_TRIES = 5000, STRIDES = 32 };
+enum {
+	DEFAULT_SWEEPS = 200000,
+	STEP_SWEEPS = 256,
+	STEP_TRIES = 5000,
+	STRIDES = 32,
+	NEAR_TRIES = 2000
+};
 /* A tau range is searched from its end: prices above best / (tau / RANGE) wait for a later one. The
  * narrower, the fewer labels where sums bind. A first look goes in strides of COARSE, for a good
  * plan to begin with. */
@@ -126,6 +132,22 @@ static enum hps_status look_around(struct exact *x, struct hps_err *err)
 	return rc;
 }
 
+/* A little local search from the best plan met: the sweep leaps over what it rules out. */
+static enum hps_status look_near(struct exact *x, struct hps_err *err)
+{
+	const struct hps_problem *p = x->at.p;
+	uint64_t evaluations = x->at.search->evaluations;
+	enum hps_status rc;
+
+	if (p->cost->opt.evaluator == HPS_EVAL_STEP || p->reward)
+		return HPS_OK;
+	rc = hps_improve(x->at.search, NEAR_TRIES, err);
+	x->at.search->evaluations = evaluations; /* these are for cycle times */
+	if (!rc && x->at.search->best_trial.feasible)
+		x->best = fmin(x->best, x->at.search->best_trial.objective);
+	return rc;
+}
+
 /* All cycle times from the floor's down. *open: stopped before the end, x->rest bounds the rest. */
 static enum hps_status sweep(struct exact *x, bool *open, struct hps_err *err)
 {
@@ -188,6 +210,8 @@ static enum hps_status sweep_all(struct exact *x, double *lower, struct hps_err 
 	rc = bound(x, hps_floor_tau(x->at.p), err);
 	if (!rc && !isinf(x->rest) && x->at.p->objective == HPS_COST_PER_SAMPLE)
 		rc = look_around(x, err);
+	if (!rc && !isinf(x->rest))
+		rc = look_near(x, err);
 	if (!rc && !isinf(x->rest) && !hps_lower(x->best, x->rest))
 		rc = sweep(x, &open, err);
 	if (open)

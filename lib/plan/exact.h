@@ -43,13 +43,16 @@
  * 6. k_first. In the executor form b depends on k_first through n = M k_first, and k of a later
  *    stage is at most n. A range of k_first is bounded by the path with n of its low end and the
  *    replicas of its high end, as b grows with n. One tau is solved by branch and bound over
- *    ranges, best bound first: the k_first that the bound's plan asks for is solved exactly, what is left
- *    of the range on both sides is bounded again. Bounds of 5. take the whole range from the
- *    least k_first that tau allows.
+ *    ranges, best bound first: a range is split halfway between its low end and the k_first that the
+ *    bound's plan asks for, down to one k_first, which is solved exactly. Bounds of 5. take the
+ *    whole range from the least k_first that tau allows.
  * 7. Objective price per hour: G(1/floor); then smaller tau while G stays the same, for ties.
  * 8. Evaluator step: its cycle is at least the rate's, so the bound holds for it too. Structures
  *    met on the way are settled by it, the best is improved by local search, and is proven only
  *    where it meets the bound.
+ *
+ * A first look at few tau and some local search from what it finds give a plan to begin with: the
+ * better C, the more of the sweep is leapt over.
  *
  * Evaluations: one for each solved tau.
  */

@@ -205,9 +205,10 @@ static uint32_t guess_first(struct hps_tau *x, uint32_t low, uint32_t high)
 	return most < low ? low : most > high ? high : most;
 }
 
-/* Put low .. high on the heap of ranges unless its bound is above the ceiling. */
+/* Put low .. high on the heap of ranges unless its bound is above the ceiling. A single k_first is
+ * going to be solved anyway: for it the bound of what it is part of will do. */
 static enum hps_status push(struct hps_tau *x, double tau, uint32_t low, uint32_t high,
-			    double ceiling, struct hps_err *err)
+			    double known, double ceiling, struct hps_err *err)
 {
 	struct hps_dp_query q = {
 		.tau = tau, .first = low, .first_open = true, .first_most = high
@@ -216,13 +217,17 @@ static enum hps_status push(struct hps_tau *x, double tau, uint32_t low, uint32_
 	bool tolled;
 	uint32_t i;
 
-	if (low > high)
-		return HPS_OK;
-	r.bound = hps_tau_relaxed(x, &q, ceiling, HPS_RANGE_STEPS, &tolled);
-	x->least_price = fmin(x->least_price, r.bound);
+	if (low == high && known > 0) {
+		r.bound = known;
+		r.guess = low;
+	} else {
+		r.bound = hps_tau_relaxed(x, &q, ceiling, HPS_RANGE_STEPS, &tolled);
+		x->least_price = fmin(x->least_price, r.bound);
+	}
 	if (isinf(r.bound) || r.bound > ceiling)
 		return HPS_OK;
-	r.guess = guess_first(x, low, high);
+	if (low < high)
+		r.guess = guess_first(x, low, high);
 	if (x->n_ranges == x->room_ranges) {
 		uint32_t room = x->room_ranges ? 2 * x->room_ranges : 64;
 		void *p = x->range;
@@ -260,7 +265,8 @@ enum hps_status hps_tau_solve(struct hps_tau *x, double tau, double ceiling, enu
 	x->n_kept = x->n_ranges = 0;
 	x->least_price = INFINITY;
 	if (least)
-		rc = push(x, tau, least, x->dp.counts_first ? x->most_first : least, ceiling, err);
+		rc = push(x, tau, least, x->dp.counts_first ? x->most_first : least, 0, ceiling,
+			  err);
 	while (!rc && x->n_ranges) {
 		struct hps_range r = x->range[--x->n_ranges];
 		enum hps_tau_end one;
@@ -269,7 +275,16 @@ enum hps_status hps_tau_solve(struct hps_tau *x, double tau, double ceiling, enu
 			unknown |= r.bound <= ceiling;
 			break;
 		}
-		rc = solve_first(x, tau, r.guess, ceiling, &one, err);
+		if (r.low < r.high) {
+			/* What is asked for beyond the low end is often met closer to it. */
+			uint32_t middle = r.low + (r.guess - r.low) / 2;
+
+			rc = push(x, tau, r.low, middle, r.bound, ceiling, err);
+			if (!rc)
+				rc = push(x, tau, middle + 1, r.high, r.bound, ceiling, err);
+			continue;
+		}
+		rc = solve_first(x, tau, r.low, ceiling, &one, err);
 		unknown |= one == HPS_TAU_OPEN;
 		if (!rc)
 			keep_cheaper(x);
@@ -277,10 +292,6 @@ enum hps_status hps_tau_solve(struct hps_tau *x, double tau, double ceiling, enu
 			break;
 		if (x->n_kept)
 			ceiling = fmin(ceiling, x->vector_kept.price * (1 - HPS_TIME_EPS));
-		if (!rc)
-			rc = push(x, tau, r.low, r.guess - 1, ceiling, err);
-		if (!rc)
-			rc = push(x, tau, r.guess + 1, r.high, ceiling, err);
 	}
 	*out = unknown && !(x->any && x->n_kept) ? HPS_TAU_OPEN
 	       : x->n_kept			 ? HPS_TAU_FOUND
