@@ -198,12 +198,11 @@ static const struct proof proofs_20x64[] = {
 	{ "ctrdnn-20", "64-types", 1e7 },
 };
 enum { RL_20X64 = 3 }; /* of these, what the policy is tried on, too */
-/* Near the fastest that the limits allow. */
+/* Near the fastest that the limits allow, and where a layer takes hundreds of units. */
 static const struct proof proofs_tight[] = {
-	{ "ctrdnn-20", "64-types-tight", 4e6 },
-	{ "ctrdnn-20", "64-types-tight", 5e6 },
-	{ "ctrdnn-20", "64-types-tight", 5.5e6 },
-	{ "ctrdnn-20", "64-types", 6e6, .units = 16 },
+	{ "ctrdnn-20", "64-types-tight", 4e6 },	  { "ctrdnn-20", "64-types-tight", 5e6 },
+	{ "ctrdnn-20", "64-types-tight", 5.5e6 }, { "ctrdnn-20", "64-types", 6e6, .units = 16 },
+	{ "ctrdnn-20", "64-types", 2e7 },
 };
 
 static double cpu_now(void *arg)
