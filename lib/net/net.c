@@ -134,9 +134,12 @@ void hps_net_free(struct hps_net *n, int linger_ms)
 	if (n->router)
 		close_socket(n->router, linger_ms);
 	for (uint32_t i = 0; i < n->n_links; i++) {
-		close_socket(n->link[i].sock, linger_ms);
-		if (n->link[i].watch)
+		/* first: libzmq leaks what it can't tell a watcher that has gone */
+		if (n->link[i].watch) {
+			zmq_socket_monitor(n->link[i].sock, NULL, 0);
 			close_socket(n->link[i].watch, 0);
+		}
+		close_socket(n->link[i].sock, linger_ms);
 	}
 	hps_conns_release(&n->conns);
 	free(n->link);

@@ -123,7 +123,7 @@ on_terminal() {
 }
 
 @test "progress on a terminal, and none elsewhere or with -q" {
-	on_terminal -m anneal --budget 20000 "$P/two-types.json"
+	on_terminal -m anneal --budget 300000 "$P/two-types.json"
 	grep -q "planning \[=* *\]  *[0-9]*%.*best [0-9]" screen
 	on_terminal -q -m anneal --budget 3000 "$P/two-types.json"
 	[ ! -s screen ]
