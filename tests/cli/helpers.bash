@@ -46,3 +46,14 @@ commands() {
 	done
 	return 0
 }
+
+# rejected STATUS TEXT COMMAND...: exit status, the text on standard error, nothing on standard output.
+rejected() {
+	local want=$1 text=$2
+	shift 2
+	run --separate-stderr "$@"
+	output_is ""
+	output=$stderr
+	status_is "$want"
+	output_has "$text"
+}

@@ -20,13 +20,7 @@ setup() {
 
 # refused STATUS TEXT ARG...: exit status, the text on standard error, nothing on standard output.
 refused() {
-	local want=$1 text=$2
-	shift 2
-	run --separate-stderr hps-profile "$@"
-	output_is ""
-	output=$stderr
-	status_is "$want"
-	output_has "$text"
+	rejected "$1" "$2" hps-profile "${@:3}"
 }
 
 @test "a graph becomes a job without a model, that is planned and provisioned but not trained" {

@@ -14,13 +14,7 @@ bats_require_minimum_version 1.5.0
 
 # refused STATUS TEXT ARG...: exit status, the text on standard error, nothing on standard output.
 refused() {
-	local status_want=$1 text=$2
-	shift 2
-	run --separate-stderr hps-plan "$@"
-	output_is ""
-	output=$stderr
-	status_is "$status_want"
-	output_has "$text"
+	rejected "$1" "$2" hps-plan "${@:3}"
 }
 
 # bad FILTER TEXT [FILE]: the document, edited by jq, is refused as bad input.

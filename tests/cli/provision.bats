@@ -13,13 +13,7 @@ setup() {
 }
 
 refused() {
-	local status_want=$1 text=$2
-	shift 2
-	run --separate-stderr hps-provision "$@"
-	output_is ""
-	output=$stderr
-	status_is "$status_want"
-	output_has "$text"
+	rejected "$1" "$2" hps-provision "${@:3}"
 }
 
 # four: two.json with four units and four PS cores on two cores.

@@ -165,6 +165,16 @@ static void random_cluster(struct plan_case *c, struct hps_rng *r, uint32_t limi
 	}
 }
 
+void plan_case_is_stage(const struct hps_solution *s, uint32_t i, uint32_t first, uint32_t last,
+			uint32_t type, uint32_t units)
+{
+	assert_true(i < s->n_stages);
+	assert_int_equal(s->stage[i].first, first);
+	assert_int_equal(s->stage[i].last, last);
+	assert_int_equal(s->stage[i].type, type);
+	assert_int_equal(s->stage[i].units, units);
+}
+
 static void random_options(struct plan_case *c, struct hps_rng *r, uint32_t S)
 {
 	c->opt = (struct hps_cost_options){

@@ -39,6 +39,10 @@ void plan_case_host(struct plan_case *c, const uint32_t *units, uint32_t cores, 
 void plan_case_ready(struct plan_case *c);
 void plan_case_release(struct plan_case *c);
 
+/* Stage i of the answer is layers first .. last on so many units of the type. */
+void plan_case_is_stage(const struct hps_solution *s, uint32_t i, uint32_t first, uint32_t last,
+			uint32_t type, uint32_t units);
+
 /* A random problem, all terms of the cost model now and then, at most `most` schedules to look
  * at. */
 void plan_case_random(struct plan_case *c, uint64_t seed, double most);

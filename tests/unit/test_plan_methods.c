@@ -25,16 +25,6 @@ static enum hps_status solve(const struct hps_problem *p, const char *word, stru
 	return m ? m->solve(p, arg, s, err) : HPS_USAGE;
 }
 
-static void is_stage(const struct hps_solution *s, uint32_t i, uint32_t first, uint32_t last,
-		     uint32_t type, uint32_t units)
-{
-	assert_true(i < s->n_stages);
-	assert_int_equal(s->stage[i].first, first);
-	assert_int_equal(s->stage[i].last, last);
-	assert_int_equal(s->stage[i].type, type);
-	assert_int_equal(s->stage[i].units, units);
-}
-
 /* Six layers of 10 us a sample on t0 (a CPU, 0.1 $), 2 us on t1 (2 $); layers 0 and 1 have
  * sparse rows. No transfers, no servers' price. */
 static void six_layers(struct plan_case *c)
@@ -64,14 +54,14 @@ static void test_all(void **state)
 	assert_int_equal(s.n_stages, 1);
 	/* 60 us a sample at one unit; three meet the floor, and four cost the same and are
 	 * faster. */
-	is_stage(&s, 0, 0, 5, 0, 4);
+	plan_case_is_stage(&s, 0, 0, 5, 0, 4);
 	near(s.trial.throughput, 4 / 6e-5);
 	near(s.trial.cost, 0.1 / 3600 * 6e-5);
 	hps_solution_release(&s);
 	/* By price per hour three are enough. */
 	c.problem.objective = HPS_PRICE_PER_HOUR;
 	assert_int_equal(solve(&c.problem, "all:t0", &s, &err), HPS_OK);
-	is_stage(&s, 0, 0, 5, 0, 3);
+	plan_case_is_stage(&s, 0, 0, 5, 0, 3);
 	hps_solution_release(&s);
 	assert_int_equal(solve(&c.problem, "all:gpu", &s, &err), HPS_USAGE);
 	assert_string_equal(err.msg, "no type \"gpu\"; the cluster has t0, t1");
@@ -99,8 +89,8 @@ static void test_heuristic(void **state)
 	c.problem.floor = 1e5;
 	assert_int_equal(solve(&c.problem, "heuristic", &s, &err), HPS_OK);
 	assert_int_equal(s.n_stages, 2);
-	is_stage(&s, 0, 0, 1, 0, 2); /* 20 us on CPUs, 10 us are allowed */
-	is_stage(&s, 1, 2, 5, 1, 1); /* 8 us on one GPU */
+	plan_case_is_stage(&s, 0, 0, 1, 0, 2); /* 20 us on CPUs, 10 us are allowed */
+	plan_case_is_stage(&s, 1, 2, 5, 1, 1); /* 8 us on one GPU */
 	hps_solution_release(&s);
 	plan_case_release(&c);
 }
@@ -132,20 +122,20 @@ static void test_fixed(void **state)
 	plan_case_ready(&c);
 	assert_int_equal(solve(&c.problem, "fixed:t0*4|t0*2", &s, &err), HPS_OK);
 	assert_int_equal(s.n_stages, 2);
-	is_stage(&s, 0, 0, 3, 0, 4);
-	is_stage(&s, 1, 4, 5, 0, 2);
+	plan_case_is_stage(&s, 0, 0, 3, 0, 4);
+	plan_case_is_stage(&s, 1, 4, 5, 0, 2);
 	near(s.trial.throughput, 1e5);
 	assert_int_equal(s.evaluations, 5);
 	hps_solution_release(&s);
 	assert_int_equal(solve(&c.problem, "fixed:t0*1@0-0|t0*1@1-", &s, &err), HPS_OK);
-	is_stage(&s, 0, 0, 0, 0, 1);
-	is_stage(&s, 1, 1, 5, 0, 1);
+	plan_case_is_stage(&s, 0, 0, 0, 0, 1);
+	plan_case_is_stage(&s, 1, 1, 5, 0, 1);
 	hps_solution_release(&s);
 	/* Only the middle one is told where. */
 	assert_int_equal(solve(&c.problem, "fixed:t0*1|t1*1@2-3|t0*2", &s, &err), HPS_OK);
-	is_stage(&s, 0, 0, 1, 0, 1);
-	is_stage(&s, 1, 2, 3, 1, 1);
-	is_stage(&s, 2, 4, 5, 0, 2);
+	plan_case_is_stage(&s, 0, 0, 1, 0, 1);
+	plan_case_is_stage(&s, 1, 2, 3, 1, 1);
+	plan_case_is_stage(&s, 2, 4, 5, 0, 2);
 	hps_solution_release(&s);
 	assert_int_equal(solve(&c.problem, "fixed:t0*4|t0*3", &s, &err), HPS_NO);
 	assert_non_null(strstr(err.msg, "7 units of type \"t0\", the limit is 6"));

@@ -182,16 +182,6 @@ static void test_sixteen(void **state)
 
 /* --- greedy by hand --- */
 
-static void is_stage(const struct hps_solution *s, uint32_t i, uint32_t first, uint32_t last,
-		     uint32_t type, uint32_t units)
-{
-	assert_true(i < s->n_stages);
-	assert_int_equal(s->stage[i].first, first);
-	assert_int_equal(s->stage[i].last, last);
-	assert_int_equal(s->stage[i].type, type);
-	assert_int_equal(s->stage[i].units, units);
-}
-
 /* Each layer has a type that is ten times as fast; all take c1 alone, so any units of any stage
  * cost price * work, and a cut costs nothing. */
 static void test_greedy(void **state)
@@ -211,8 +201,8 @@ static void test_greedy(void **state)
 	c.problem.objective = HPS_PRICE_PER_HOUR;
 	assert_int_equal(solve(&c.problem, "greedy", &s, &err), HPS_OK);
 	assert_int_equal(s.n_stages, 2);
-	is_stage(&s, 0, 0, 1, 0, 1); /* 20 us of work, 20 us allowed */
-	is_stage(&s, 1, 2, 3, 1, 1);
+	plan_case_is_stage(&s, 0, 0, 1, 0, 1); /* 20 us of work, 20 us allowed */
+	plan_case_is_stage(&s, 1, 2, 3, 1, 1);
 	/* Looking ahead 2 + 3 * 2 - 3 that go on, else 2 + 3 * 3. */
 	assert_int_equal(s.evaluations, 2 + 3 * 2 + 2 + 3 * 3);
 	hps_solution_release(&s);
@@ -244,13 +234,13 @@ static void test_greedy(void **state)
 	c.problem.objective = HPS_PRICE_PER_HOUR;
 	assert_int_equal(solve(&c.problem, "greedy", &s, &err), HPS_OK);
 	assert_int_equal(s.n_stages, 1);
-	is_stage(&s, 0, 0, 3, 0, 1);
+	plan_case_is_stage(&s, 0, 0, 3, 0, 1);
 	hps_solution_release(&s);
 	c.problem.objective = HPS_COST_PER_SAMPLE;
 	assert_int_equal(solve(&c.problem, "greedy", &s, &err), HPS_OK);
 	assert_int_equal(s.n_stages, 2);
-	is_stage(&s, 0, 0, 1, 0, 1);
-	is_stage(&s, 1, 2, 3, 1, 1);
+	plan_case_is_stage(&s, 0, 0, 1, 0, 1);
+	plan_case_is_stage(&s, 1, 2, 3, 1, 1);
 	hps_solution_release(&s);
 	plan_case_release(&c);
 }
