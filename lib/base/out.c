@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdio_ext.h>
 #include "base/out.h"
+#include "base/text_int.h"
 
 static enum hps_status cannot_write(struct hps_err *err)
 {
@@ -24,14 +25,7 @@ enum hps_status hps_out_write(const void *data, size_t len, struct hps_err *err)
 
 void hps_out_mask(char *text, size_t len)
 {
-	unsigned char *p = (unsigned char *)text;
-
-	for (size_t i = 0; i < len; i++) {
-		if ((p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f)
-			p[i] = '?';
-		else if (p[i] == 0xc2 && i + 1 < len && p[i + 1] < 0xa0) /* C1 in UTF-8 */
-			p[i] = p[i + 1] = '?';
-	}
+	hps_text_mask_but(text, len, "\n\t");
 }
 
 enum hps_status hps_out_text(char *text, size_t len, struct hps_err *err)

@@ -10,13 +10,13 @@
 static atomic_bool bar_drawn;
 static atomic_int kept_fd = -1;
 
-void hps_text_mask(char *s)
+void hps_text_mask_but(char *s, size_t len, const char *keep)
 {
-	unsigned char *p = (unsigned char *)s, *end = p + strlen(s);
+	unsigned char *p = (unsigned char *)s, *end = p + len;
 
 	while (p < end) {
 		size_t n = hps_utf8_len(p, (size_t)(end - p));
-		bool control = *p < 0x20 || *p == 0x7f;
+		bool control = (*p < 0x20 && !(*p && strchr(keep, *p))) || *p == 0x7f;
 
 		if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0) { /* C1: one '?' for each byte */
 			p[1] = '?';
@@ -28,6 +28,11 @@ void hps_text_mask(char *s)
 		}
 		p += n;
 	}
+}
+
+void hps_text_mask(char *s)
+{
+	hps_text_mask_but(s, strlen(s), "");
 }
 
 void hps_text_keep(int fd)

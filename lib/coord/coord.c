@@ -24,7 +24,7 @@ enum hps_status hps_coord_new(const struct hps_coord_opts *o, double now_s, stru
 	c->d = d;
 	c->incarnation = o->incarnation;
 	c->timeout_s = o->timeout_s;
-	c->dead_after_s = o->dead_after_s > 0 ? o->dead_after_s : 5;
+	c->dead_after_s = o->dead_after_s > 0 ? o->dead_after_s : HPS_DEAD_AFTER_S;
 	c->loaded = o->loaded;
 	c->state = o->state;
 	c->base = c->first_step = o->first_step;

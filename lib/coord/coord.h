@@ -35,7 +35,10 @@
 
 struct hps_coord;
 
-enum { HPS_COORD_PATIENCE = 3 };
+enum {
+	HPS_DEAD_AFTER_S = 5,	/* silent for so long is dead, where nothing else is said */
+	HPS_COORD_PATIENCE = 3, /* times as long may pass in which nothing moves */
+};
 
 struct hps_coord_opts {
 	const struct hps_job *job; /* model and deployment; borrowed for the coordinator's life */

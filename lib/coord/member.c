@@ -35,7 +35,7 @@ enum hps_status hps_member_new(const struct hps_member_opts *o, double now_s,
 	m->incarnation = o->incarnation;
 	m->settings = o->settings;
 	m->timeout_s = o->timeout_s;
-	m->dead_after_s = o->dead_after_s > 0 ? o->dead_after_s : 5;
+	m->dead_after_s = o->dead_after_s > 0 ? o->dead_after_s : HPS_DEAD_AFTER_S;
 	m->born_s = m->heard_s = now_s;
 	m->said_s = now_s - heartbeat_s; /* the first tick joins */
 	m->n_nodes = o->n_nodes;

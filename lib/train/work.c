@@ -205,7 +205,9 @@ static enum hps_status make_runners(struct process *p, struct hps_err *err)
 			.replica = p->runner[i].replica,
 			.incarnation = p->incarnation,
 			.seed = p->o->seed,
-			.patience_s = 3 * (p->o->dead_after_s > 0 ? p->o->dead_after_s : 5),
+			.patience_s =
+				HPS_COORD_PATIENCE *
+				(p->o->dead_after_s > 0 ? p->o->dead_after_s : HPS_DEAD_AFTER_S),
 			.operand = p->o->data,
 			.n_operands = p->o->n_data,
 			.tray = &p->tray,
