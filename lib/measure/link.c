@@ -191,6 +191,17 @@ static enum hps_status round_trip(const struct hps_measure_opts *o, struct hps_n
 	return HPS_OK;
 }
 
+struct hps_link hps_link_of(const double *bytes, const double *seconds, uint32_t n)
+{
+	struct hps_fit fit;
+
+	hps_fit_affine(bytes, seconds, n, &fit);
+	return (struct hps_link){
+		.bandwidth = fit.c1 > 0 ? 1 / fit.c1 : bytes[n - 1] / seconds[n - 1],
+		.latency = fit.c0,
+	};
+}
+
 static enum hps_status trips(const struct hps_measure_opts *o, struct hps_net *n, void *bytes,
 			     uint8_t *other, struct hps_link *link, struct hps_err *err)
 {
@@ -198,7 +209,6 @@ static enum hps_status trips(const struct hps_measure_opts *o, struct hps_net *n
 	int rounds = o->quick ? QUICK_ROUNDS : ROUNDS, sizes = 0;
 	double times[SIZES][ROUNDS], size[SIZES], median[SIZES];
 	enum hps_status st = HPS_OK;
-	struct hps_fit fit;
 
 	for (size_t len = 4096; len <= most; len *= 4)
 		size[sizes++] = (double)len;
@@ -217,9 +227,7 @@ static enum hps_status trips(const struct hps_measure_opts *o, struct hps_net *n
 		return st;
 	for (int i = 0; i < sizes; i++)
 		median[i] = hps_median(times[i], (size_t)rounds);
-	hps_fit_affine(size, median, (uint32_t)sizes, &fit);
-	link->latency = fit.c0;
-	link->bandwidth = fit.c1 > 0 ? 1 / fit.c1 : 0;
+	*link = hps_link_of(size, median, (uint32_t)sizes);
 	return HPS_OK;
 }
 

@@ -72,6 +72,10 @@ enum hps_status hps_measure(const struct hps_model *m, const char *type,
 
 /* --- parts, also of use alone --- */
 
+/* Latency and bandwidth of n ascending frames' one-way seconds: the line through them; where noise
+ * leaves it no slope, what the largest frame was moved with at least. */
+struct hps_link hps_link_of(const double *bytes, const double *seconds, uint32_t n);
+
 /* Bandwidth and latency between two processes over ipc, or tcp on the loopback: half a round
  * trip of 4 KiB to 16 MiB frames (quick: to 1 MiB). */
 enum hps_status hps_measure_link(const struct hps_measure_opts *o, struct hps_link *link,

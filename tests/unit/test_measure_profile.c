@@ -86,6 +86,22 @@ static void close_to(double got, double want)
 
 /* --- the fit --- */
 
+/* A busy machine: small frames may take longer than large ones. */
+static void a_link_under_noise(void **state)
+{
+	const double bytes[] = { 4096, 65536, 1 << 20 };
+	const double line[] = { 1e-4 + 4096e-9, 1e-4 + 65536e-9, 1e-4 + (1 << 20) * 1e-9 };
+	const double falls[] = { 8e-3, 4e-3, 2e-3 };
+	struct hps_link l = hps_link_of(bytes, line, 3);
+
+	(void)state;
+	close_to(l.bandwidth, 1e9);
+	close_to(l.latency, 1e-4);
+	l = hps_link_of(bytes, falls, 3);
+	close_to(l.bandwidth, (1 << 20) / 2e-3);
+	assert_true(l.latency >= 0);
+}
+
 static void a_line_is_found(void **state)
 {
 	const double b[] = { 1, 4, 16, 64 };
@@ -405,6 +421,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_found),
+		cmocka_unit_test(a_link_under_noise),
 		cmocka_unit_test(no_part_is_negative),
 		cmocka_unit_test(the_fit_is_the_least),
 		cmocka_unit_test(sizes_are_the_graphs),
